@@ -1,0 +1,5 @@
+"""``python -m dpsim``."""
+
+from dpsim.cli.main import main
+
+main()

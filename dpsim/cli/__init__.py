@@ -1,0 +1,1 @@
+"""The command line: one module per command; only click is loaded at start."""

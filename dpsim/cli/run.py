@@ -1,0 +1,109 @@
+"""``dpsim run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpsim.cli import options
+from dpsim.cli.names import METHODS, suggestion
+
+
+@click.command()
+@click.argument("method")
+@click.argument("data")
+@click.option(
+    "--schema",
+    "schema_file",
+    type=click.Path(),
+    default=None,
+    help="The declared domain (TOML). [default: DATA.schema.toml, else proposed]",
+)
+@click.option(
+    "--attribute",
+    "attributes",
+    multiple=True,
+    help="Ask for this attribute only; repeatable. [default: all, ε split evenly]",
+)
+@click.option("--epsilon", default="1", show_default=True, help="Loss per user: 1, 0.1, 1/14.")
+@click.option("--limit", default=None, help="The most the ledger allows. [default: epsilon]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the noise.")
+@click.option(
+    "--dropout", default="0", show_default=True, help="Share of users that do not answer."
+)
+@click.option(
+    "--latency-ms", type=int, default=0, help="Median time to answer, in virtual time."
+)
+@click.option(
+    "--spread", default="1", show_default=True, help="Shape of the log-normal latency."
+)
+@click.option("--deadline-ms", type=int, default=None, help="Who is later is not counted.")
+@click.option("--strict", is_flag=True, help="Accept declared or reviewed schemas only.")
+@click.option(
+    "--truth/--no-truth",
+    default=None,
+    help="Show true shares beside the estimates. [default: unless --strict or huge]",
+)
+@click.option("--name", default=None, help="Name of the run. [default: METHOD-DATA-NUMBER]")
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    envvar="DPSIM_RUNS",
+    show_default=True,
+    help="Folder of the run directories.",
+)
+@click.option(
+    "--resume",
+    "may_resume",
+    is_flag=True,
+    help="Continue the run --name if it exists: one command for first try and retry.",
+)
+@click.option("--block-size", type=int, default=None, help="Users per block of work.")
+@click.option("--actor-per-user", is_flag=True, help="A demonstration, for at most 64 users.")
+@options.where
+@options.output
+def run(  # noqa: PLR0913 - one parameter per option
+    *,
+    method: str,
+    name: str | None,
+    runs: Path,
+    may_resume: bool,
+    truth: bool | None,
+    fleet: str | None,
+    shards: int | None,
+    address: str | None,
+    block_size: int | None,
+    actor_per_user: bool,
+    as_json: bool,
+    quiet: bool,
+    **asked: object,
+) -> None:
+    """Run METHOD on DATA, once, with one budget.
+
+    METHOD is grr. DATA is a CSV or Parquet file, or a generated table:
+    uniform:n=1e6,d=50,k=2-16 · zipf:k=8,s=1 · planted:d=10,k=2-5,parents=2
+    """  # fmt: skip
+    if method not in METHODS:
+        raise click.UsageError(
+            f"no method {method!r}.{suggestion(method, METHODS)} "
+            f"There are: {', '.join(METHODS)}"
+        )
+    from dpsim.cli import render
+    from dpsim.cli.progress import listening
+    from dpsim.experiments.run import Job, resume, start
+    from dpsim.experiments.run_directory import RunDirectory
+    from dpsim.experiments.spec import RunSpec, RuntimeProfile
+
+    spec = RunSpec.model_validate({"method": method, **asked})
+    profile = RuntimeProfile.model_validate(
+        {"fleet": fleet, "shards": shards, "address": address, "block_size": block_size,
+         "actor_per_user": actor_per_user}
+    )  # fmt: skip
+    stem = f"{method}-{Path(spec.data.partition(':')[0]).stem}"
+    directory = RunDirectory.named(runs, name) if name else RunDirectory.unused(runs, stem)
+    job = Job(spec, profile, directory, truth)
+    with listening(quiet or as_json) as listener:
+        result = (resume if may_resume and directory.is_started else start)(job, listener)
+    (render.as_json if as_json else render.as_table)(result)

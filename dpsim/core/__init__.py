@@ -1,0 +1,1 @@
+"""The words everybody uses: loss, ledger, plan, schema, records, draws. No algorithm."""

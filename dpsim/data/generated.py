@@ -1,0 +1,160 @@
+"""Users made by index from a known law: nothing is stored, nothing is shipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.core.arrays import Codes, Frequencies
+from dpsim.core.checks import require_at_least
+from dpsim.core.errors import InputError
+from dpsim.core.records import Block, PrivateRecords
+from dpsim.core.rng import Purpose, draws_at
+from dpsim.core.schema import Attribute, CodeRange, Schema
+
+_ATOMS = 2**32
+
+
+@dataclass(frozen=True)
+class Node:
+    """One attribute of a planted network: its parents and, per parent code, a law in atoms.
+
+    ``thresholds[c]`` holds the upper ends of each code's interval of draws, given the joint
+    parent code ``c``; the last code takes what is left.
+    """
+
+    name: str
+    size: int
+    parents: tuple[str, ...]
+    thresholds: NDArray[np.uint64] = field(repr=False)
+
+    @property
+    def law(self) -> Frequencies:
+        """Exact conditional probabilities, one row per joint parent code."""
+        ends = np.column_stack([self.thresholds, np.full(len(self.thresholds), _ATOMS)])
+        return np.diff(ends.astype(np.float64), axis=1, prepend=0.0) / _ATOMS
+
+
+@dataclass(frozen=True)
+class GeneratedTable:
+    """``n`` records drawn from a Bayes network whose truth is known.
+
+    A record is a function of the seed and the user's index alone, so any shard can make any
+    user, and the table is the same for every block size.
+    """
+
+    nodes: tuple[Node, ...]
+    n: int
+    seed: int
+    description: str
+    block_size: int
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes: codes, declared by the generator."""
+        attributes = (Attribute(node.name, CodeRange(node.size)) for node in self.nodes)
+        return Schema(tuple(attributes), origin="generated")
+
+    @property
+    def fingerprint(self) -> str:
+        """A name for the data: what they were made from."""
+        digest = blake2b(f"{self.n}\n{self.seed}".encode(), digest_size=16)
+        for node in self.nodes:
+            digest.update(f"{node.name}\n{node.parents}\n".encode())
+            digest.update(node.thresholds.astype("<u8").tobytes())
+        return digest.hexdigest()
+
+    def read(self, block: Block) -> PrivateRecords:
+        """Make the block's users; an attribute is made when it is opened."""
+        if block.stop > self.n:
+            raise InputError(f"there are {self.n} users, not {block.stop}")
+        by_name = {node.name: node for node in self.nodes}
+
+        @cache
+        def column(name: str) -> Codes:
+            node = by_name[name]
+            address = (self.seed, Purpose.DATA.value, "", node.name)
+            draws = draws_at(address, block.start, block.n)
+            return _codes(node, draws, [column(parent) for parent in node.parents], by_name)
+
+        def without_keeping(name: str) -> Codes:
+            # An attribute without parents is made once and dropped: 50 of them would not fit
+            # the cache of the processor, let alone a small machine.
+            return column(name) if by_name[name].parents else column.__wrapped__(name)
+
+        return PrivateRecords(block, without_keeping)
+
+    def marginal(self, names: tuple[str, ...], cap: int = 1 << 22) -> Frequencies:
+        """The true joint law of some attributes, summed over their ancestors exactly."""
+        by_name = {node.name: node for node in self.nodes}
+        needed = _ancestors(names, by_name)
+        order = [node for node in self.nodes if node.name in needed]
+        table, axes = np.ones(()), list[str]()
+        for place, node in enumerate(order):
+            table, axes = _extend(table, axes, node, by_name)
+            if table.size > cap:
+                raise InputError(f"the joint law of {', '.join(names)} has over {cap:,} cells")
+            later = {parent for child in order[place + 1 :] for parent in child.parents}
+            gone = tuple(i for i, name in enumerate(axes) if name not in later | set(names))
+            table = table.sum(axis=gone)
+            axes = [name for i, name in enumerate(axes) if i not in gone]
+        return np.transpose(table, [axes.index(name) for name in names])
+
+
+def _codes(
+    node: Node, draws: NDArray[np.uint32], parents: list[Codes], by_name: dict[str, Node]
+) -> Codes:
+    code_type = np.min_scalar_type(node.size - 1)
+    if not parents and _is_uniform(node):
+        return ((draws * np.uint64(node.size)) >> np.uint64(32)).astype(code_type)
+    joint = np.zeros(draws.size, np.int64)
+    for name, codes in zip(node.parents, parents, strict=True):
+        joint = joint * by_name[name].size + codes
+    codes = np.zeros(draws.size, code_type)
+    for threshold in node.thresholds.T:
+        codes += draws >= threshold[joint]
+    return codes
+
+
+def _is_uniform(node: Node) -> bool:
+    return np.array_equal(node.thresholds, uniform_thresholds(node.size))
+
+
+def uniform_thresholds(size: int) -> NDArray[np.uint64]:
+    """Equal intervals: code c begins at draw ⌈c 2^32 / k⌉, which is what mulhi computes."""
+    require_at_least(1, size=size)
+    return np.array([[-(-code * _ATOMS // size) for code in range(1, size)]], np.uint64)
+
+
+def thresholds_of(weights: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Upper ends of the intervals of draws proportional to each row of weights."""
+    ends = np.cumsum(weights, axis=1)
+    return np.floor(ends[:, :-1] / ends[:, -1:] * _ATOMS).astype(np.uint64)
+
+
+def _ancestors(names: tuple[str, ...], by_name: dict[str, Node]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(by_name[name].parents)
+    return found
+
+
+def _extend(
+    table: Frequencies, axes: list[str], node: Node, by_name: dict[str, Node]
+) -> tuple[Frequencies, list[str]]:
+    """The joint law with one more attribute as its last axis."""
+    sizes = [by_name[parent].size for parent in node.parents]
+    law = node.law.reshape(*sizes, node.size)
+    letters = {name: chr(ord("a") + i) for i, name in enumerate((*axes, node.name))}
+    old = "".join(letters[name] for name in axes)
+    new = "".join(letters[name] for name in (*node.parents, node.name))
+    joint: Frequencies = np.einsum(f"{old},{new}->{''.join(letters.values())}", table, law)
+    return joint, [*axes, node.name]

@@ -1,0 +1,1 @@
+"""How good it was: sees the truth, feeds nothing back."""

@@ -1,0 +1,1 @@
+"""Questions and their recorded answers: specifications, runs, run directories."""

@@ -1,0 +1,226 @@
+"""Specification in, recorded result out; killed at any moment, it can be resumed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpsim.core.errors import InputError, IntegrityError
+from dpsim.core.privacy import PrivacyLoss
+from dpsim.core.records import RecordSource
+from dpsim.core.rng import RNG_VERSION
+from dpsim.data.generated import GeneratedTable
+from dpsim.data.schema_file import dump_schema, load_schema
+from dpsim.evaluation.frequencies import true_frequencies
+from dpsim.experiments.prepare import Prepared, Wish, prepare
+from dpsim.experiments.run_directory import RunDirectory
+from dpsim.experiments.spec import RunSpec, RuntimeProfile
+from dpsim.experiments.summary import RNG_LINE, summarize
+from dpsim.protocols.frequency import (
+    FrequencyRelease,
+    FrequencyRequest,
+    estimate_frequencies,
+    frequency_request,
+)
+from dpsim.runtime.factory import FleetPlace, choose_place, open_fleet
+from dpsim.runtime.ledger_book import LedgerBook
+from dpsim.runtime.preflight import require_one_actor_per_user
+from dpsim.runtime.progress import RoundProgress, Watcher, watch_nothing
+from dpsim.runtime.versions import versions_here
+
+_TRUTH_CELLS = 100_000_000
+"""Up to this many values the truth is counted without being asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where progress and notes go while a run works."""
+
+    watch: Watcher = watch_nothing
+    note: Callable[[str], None] = lambda _text: None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run: what is asked, where it computes, where it is kept, and what is shown."""
+
+    spec: RunSpec
+    profile: RuntimeProfile
+    directory: RunDirectory
+    truth: bool | None = None
+
+
+def start(job: Job, listener: Listener) -> dict[str, Any]:
+    """A new run; an existing one is never overwritten."""
+    if job.directory.is_started:
+        raise InputError(
+            f"{job.directory.path} holds a run already; continue it with 'dpsim resume "
+            f"{job.directory.path}', or choose another --name"
+        )
+    prepared = _prepare(job)
+    # All that can be refused is refused before the folder is made.
+    _request(job.spec, prepared.source)
+    place = _place(job.profile, prepared.source)
+    job.directory.create()
+    with job.directory.locked():
+        job.directory.schema.write_text(dump_schema(prepared.source.schema), "utf-8")
+        job.directory.schema.chmod(0o600)
+        job.directory.write_manifest(_manifest(job.spec, prepared))
+        return _finish(job, prepared, place, listener)
+
+
+def resume(job: Job, listener: Listener) -> dict[str, Any]:
+    """Finish a run that was stopped; a complete one tells its result again."""
+    manifest = job.directory.manifest()
+    spec = _same_spec(job.spec, manifest)
+    with job.directory.locked():
+        if (result := job.directory.result()) is not None:
+            listener.note("the run was complete already")
+            return result
+        block_size = manifest["data"]["block_size"]
+        profile = job.profile.model_copy(update={"block_size": block_size})
+        job = replace(job, spec=spec, profile=profile)
+        schema = None if manifest["data"]["generated"] else load_schema(job.directory.schema)
+        if schema is not None:
+            schema = replace(schema, origin=manifest["data"]["schema_origin"])
+        prepared = _prepare(job, schema)
+        if prepared.source.fingerprint != manifest["data"]["fingerprint"]:
+            raise IntegrityError(
+                f"{spec.data} has changed since the run began; start a new run on the new data"
+            )
+        return _finish(job, prepared, _place(job.profile, prepared.source), listener)
+
+
+def spec_of(directory: RunDirectory) -> RunSpec:
+    """What a run directory was asked."""
+    return RunSpec.model_validate(directory.manifest()["spec"])
+
+
+def _prepare(job: Job, schema: Any = None) -> Prepared:  # noqa: ANN401 - Schema or None
+    spec = job.spec
+    wish = Wish(
+        schema=schema,
+        schema_path=Path(spec.schema_file) if spec.schema_file else None,
+        strict=spec.strict and schema is None,
+        block_size=1 if job.profile.actor_per_user else job.profile.block_size,
+    )
+    return prepare(spec.data, wish, job.directory.stores)
+
+
+def _place(profile: RuntimeProfile, source: RecordSource) -> FleetPlace:
+    if profile.actor_per_user:
+        require_one_actor_per_user(source.n)
+        return FleetPlace("ray", max(1, source.n), profile.address)
+    return choose_place(source, profile.fleet, profile.shards, profile.address)
+
+
+def _request(spec: RunSpec, source: RecordSource) -> FrequencyRequest:
+    names = spec.attributes or source.schema.names
+    return frequency_request(source.schema, names, spec.epsilon, spec.seed, spec.participation)
+
+
+def _finish(
+    job: Job, prepared: Prepared, place: FleetPlace, listener: Listener
+) -> dict[str, Any]:
+    spec, source, directory = job.spec, prepared.source, job.directory
+    book = LedgerBook(PrivacyLoss.of(spec.limit or spec.epsilon), directory.ledger)
+    directory.log("started", fleet=place.fleet, shards=place.shards, users=source.n)
+    started = time.monotonic()
+    watch = _recording(directory, listener.watch)
+    with open_fleet(place, source, spec.seed, book, directory.path, watch) as fleet:
+        release = estimate_frequencies(fleet, _request(spec, source))
+    truth = _truth(job, release, source, listener)
+    result = summarize(spec, release, truth)
+    result["run"] = str(directory.path)
+    result["notes"] = list(prepared.notes)
+    directory.write_result(result, _table(result))
+    directory.log("done", seconds=round(time.monotonic() - started, 3))
+    return result
+
+
+def _truth(
+    job: Job, release: FrequencyRelease, source: RecordSource, listener: Listener
+) -> Any:  # noqa: ANN401 - a mapping or None
+    names = [item.attribute.name for item in release.estimates]
+    wanted = job.truth
+    if wanted is None and not job.spec.strict:
+        wanted = source.n * len(names) <= _TRUTH_CELLS
+        if not wanted:
+            listener.note("true shares are not counted for so much data; --truth asks for them")
+    return true_frequencies(source, names) if wanted and source.n else None
+
+
+def _recording(directory: RunDirectory, watch: Watcher) -> Watcher:
+    """Pass progress on, and write a line of it at most once a second."""
+    written = [0.0]
+
+    def record(progress: RoundProgress) -> None:
+        watch(progress)
+        if time.monotonic() - written[0] >= 1 or progress.blocks_done == progress.blocks:
+            written[0] = time.monotonic()
+            directory.log(
+                "progress",
+                blocks_done=progress.blocks_done,
+                blocks=progress.blocks,
+                users_done=progress.users_done,
+                retries=progress.retries,
+            )
+
+    return record
+
+
+def _manifest(spec: RunSpec, prepared: Prepared) -> dict[str, Any]:
+    source = prepared.source
+    here = versions_here()
+    return {
+        "format": 1,
+        "spec": spec.model_dump(mode="json"),
+        "command": sys.argv,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "rng": RNG_LINE,
+        "rng_version": RNG_VERSION,
+        "versions": {"python": here.python, "dpsim": here.dpsim, "numpy": here.numpy},
+        "data": {
+            "generated": isinstance(source, GeneratedTable),
+            "n": source.n,
+            "block_size": source.block_size,
+            "fingerprint": source.fingerprint,
+            "schema_fingerprint": source.schema.fingerprint,
+            "schema_origin": source.schema.origin,
+        },
+        "notes": list(prepared.notes),
+    }
+
+
+def _same_spec(asked: RunSpec, manifest: dict[str, Any]) -> RunSpec:
+    """The recorded specification, if what is asked now does not differ from it."""
+    if manifest["rng_version"] != RNG_VERSION:
+        raise IntegrityError(
+            f"the run was made with {manifest['rng_version']} draws; start anew"
+        )
+    recorded = RunSpec.model_validate(manifest["spec"])
+    for name in RunSpec.model_fields:
+        if getattr(asked, name) != getattr(recorded, name):
+            raise InputError(
+                f"{name} was {getattr(recorded, name)!r} when the run began and cannot become "
+                f"{getattr(asked, name)!r}; start a new run for it"
+            )
+    return recorded
+
+
+def _table(result: dict[str, Any]) -> str:
+    """The estimates as one tidy table."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["attribute", "label", "estimate", "half_width_95"])
+    for item in result["attributes"]:
+        if item["estimate"] is not None:
+            columns = (item["labels"], item["estimate"], item["half_width_95"])
+            rows.writerows([item["name"], *row] for row in zip(*columns, strict=True))
+    return text.getvalue()

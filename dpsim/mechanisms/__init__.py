@@ -1,0 +1,1 @@
+"""Randomizers and their estimators: one family per file, numpy only."""

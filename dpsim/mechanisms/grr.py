@@ -1,0 +1,154 @@
+"""Generalized randomized response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log1p
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.core.arrays import Codes, Counts, Draws, Frequencies
+from dpsim.core.checks import require_at_least, require_codes, require_epsilon
+from dpsim.core.errors import InputError
+from dpsim.core.plan import Parameters, parameters_of
+from dpsim.core.privacy import PrivacyLoss
+from dpsim.core.schema import MAX_DOMAIN_SIZE
+from dpsim.mechanisms.atoms import response_atoms
+
+_COMPARE_UP_TO = 24
+"""Domains up to this size are tallied by comparison: faster there than one bincount."""
+
+
+@dataclass(frozen=True, slots=True)
+class GRR:
+    """Tell the truth with probability p, else name another code uniformly.
+
+    Probabilities are counted in atoms, the A = 2^32 values of one draw (2^64 where 32 bits
+    would waste more than 1e-5 of ε). Of k codes, each false one gets m atoms and the true one
+    the remaining T::
+
+        m = ⌈A / (e^ε + k - 1)⌉     T = A - (k - 1) m     p = T/A     q = m/A
+
+    Rounding m up makes T/m ≤ e^ε: the real loss ln(T/m) never exceeds the ε that is charged,
+    and `estimate` inverts the real p and q. One code only: the identity, at no loss.
+
+    Guarantees ε under replacement of one user's value.
+
+    References:
+        Kairouz, Bonawitz, Ramage. Discrete distribution estimation under local privacy.
+        ICML 2016.
+        Wang, Blocki, Li, Jha. Locally differentially private protocols for frequency
+        estimation. USENIX Security 2017.
+    """
+
+    domain_size: int
+    epsilon: Fraction
+
+    def __init__(self, domain_size: int, epsilon: object) -> None:
+        object.__setattr__(self, "domain_size", require_at_least(1, domain_size=domain_size))
+        object.__setattr__(self, "epsilon", require_epsilon(epsilon))
+        if domain_size > MAX_DOMAIN_SIZE:
+            raise InputError(f"domain_size must be <= {MAX_DOMAIN_SIZE:,}, got {domain_size:,}")
+        if domain_size > 1 and self.truth_atoms <= self.lie_atoms:
+            raise InputError(
+                f"epsilon is too small for {domain_size} codes: no draw would tell them apart"
+            )
+
+    @property
+    def draw_bits(self) -> int:
+        """Bits per draw: 32, or 64 for large domains and extreme ε."""
+        return response_atoms(self.domain_size, self.epsilon)[0]
+
+    @property
+    def truth_atoms(self) -> int:
+        """Draws that tell the truth: T."""
+        return response_atoms(self.domain_size, self.epsilon)[1]
+
+    @property
+    def lie_atoms(self) -> int:
+        """Draws that name one given false code: m."""
+        return response_atoms(self.domain_size, self.epsilon)[2]
+
+    @property
+    def p(self) -> float:
+        """Probability of the truth."""
+        return self.truth_atoms / (1 << self.draw_bits)
+
+    @property
+    def q(self) -> float:
+        """Probability of one given false code."""
+        return self.lie_atoms / (1 << self.draw_bits)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the ledger charges for one report: ε, or nothing if there is one code only."""
+        return PrivacyLoss(self.epsilon if self.domain_size > 1 else Fraction(0))
+
+    @property
+    def real_epsilon(self) -> float:
+        """What one report really costs: ln(T/m), at most ε."""
+        if self.domain_size == 1:
+            return 0.0
+        return log1p((self.truth_atoms - self.lie_atoms) / self.lie_atoms)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Domain, ε and the atoms made of them."""
+        atoms = zip(("draw_bits", "truth_atoms", "lie_atoms"), self._atoms, strict=True)
+        return (*parameters_of(self), *atoms)
+
+    def perturb(self, codes: Codes, draws: Draws) -> Codes:
+        """One report per code, from one draw per code, in integers only."""
+        require_codes(codes, self.domain_size)
+        if self.domain_size == 1:
+            return codes.copy()
+        if draws.dtype.itemsize * 8 != self.draw_bits:
+            raise InputError(f"draws must have {self.draw_bits} bits, got {draws.dtype}")
+        kind: Any = draws.dtype.type
+        # Below T the draw tells the truth. The subtraction wraps around there, and the
+        # meaningless lie it yields is overwritten.
+        lies: Codes = ((draws - kind(self.truth_atoms)) // kind(self.lie_atoms)).astype(
+            codes.dtype
+        )
+        lies += lies >= codes  # k-1 places for k codes: skip the true one
+        np.copyto(lies, codes, where=draws < kind(self.truth_atoms))
+        return lies
+
+    def tally(self, reports: Codes) -> Counts:
+        """How often each code was reported."""
+        if self.domain_size <= _COMPARE_UP_TO:
+            counts = [np.count_nonzero(reports == code) for code in range(self.domain_size)]
+            return np.array(counts, np.int64)
+        return np.bincount(reports, minlength=self.domain_size).astype(np.int64, copy=False)
+
+    def estimate(self, counts: Counts, n: int) -> Frequencies:
+        """Unbiased frequencies ``(c/n - q) / (p - q)``; negative values are kept."""
+        require_at_least(1, n=n)
+        if self.domain_size == 1:
+            return np.ones(1)
+        return (counts / n - self.q) / self._gap
+
+    def variance(self, n: int, frequency: float = 0.0) -> float:
+        """``q(1-q) / (n(p-q)²) + f(1-p-q) / (n(p-q))``: fixed population, true frequency f."""
+        require_at_least(1, n=n)
+        if self.domain_size == 1:
+            return 0.0
+        floor = self.q * (1 - self.q) / self._gap**2
+        return (floor + frequency * (1 - self.p - self.q) / self._gap) / n
+
+    def channel(self) -> NDArray[np.float64]:
+        """The exact law: row v holds the probabilities of each report given code v."""
+        if self.domain_size == 1:
+            return np.ones((1, 1))
+        return np.where(np.eye(self.domain_size, dtype=bool), self.p, self.q)
+
+    @property
+    def _atoms(self) -> tuple[int, int, int]:
+        return response_atoms(self.domain_size, self.epsilon)
+
+    @property
+    def _gap(self) -> float:
+        return (self.truth_atoms - self.lie_atoms) / (1 << self.draw_bits)

@@ -1,0 +1,1 @@
+"""Where it runs: shards, aggregator, coordinator. Ray appears in ``ray_*.py`` only."""

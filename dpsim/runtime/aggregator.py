@@ -1,0 +1,115 @@
+"""Adds up answers, each block once, and knows what is missing. Sees reports, never records."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dpsim.core.arrays import Counts
+from dpsim.core.errors import IntegrityError
+from dpsim.core.records import Block
+from dpsim.protocols.base import Answer
+from dpsim.runtime.checkpoint import (
+    RoundId,
+    checkpoint_path,
+    load_checkpoint,
+    save_checkpoint,
+)
+
+_MERGES_PER_CHECKPOINT = 8
+_SECONDS_PER_CHECKPOINT = 2.0
+
+
+class ReplayMismatchError(IntegrityError):
+    """A block was answered twice, differently: non-determinism or tampering."""
+
+    def __init__(self, plan_hash: str, start: int) -> None:
+        super().__init__(plan_hash, start)
+        self.plan_hash, self.start = plan_hash, start
+
+    def __str__(self) -> str:
+        return (
+            f"the block of users from {self.start} on answered plan {self.plan_hash[:8]} twice "
+            "with different tallies; the round is stopped"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a round still lacks, or its total. One value: no restart can come between."""
+
+    missing: tuple[Block, ...]
+    repeats: int = 0
+    total: Counts | None = None
+
+
+@dataclass(slots=True)
+class _Sum:
+    total: Counts
+    digests: dict[Block, bytes] = field(default_factory=dict)
+    repeats: int = 0
+    unsaved: int = 0
+    saved_at: float = field(default_factory=time.monotonic)
+
+
+class Aggregator:
+    """Sums the answers to each plan: every block once, in any order of arrival.
+
+    With a folder, it keeps a checkpoint there and finds it again after a restart.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._sums: dict[RoundId, _Sum] = {}
+
+    def progress(self, round_id: RoundId) -> Progress:
+        """The blocks not merged yet, after a restart perhaps all; never a part of the sum."""
+        state = self._sum(round_id)
+        missing = tuple(block for block in round_id.blocks if block not in state.digests)
+        if not missing:
+            self._save(round_id, state)
+        return Progress(missing, state.repeats, None if missing else state.total.copy())
+
+    def merge(self, round_id: RoundId, answer: Answer) -> None:
+        """Add an answer. A repeated one changes nothing; a different one is refused."""
+        answer.check(round_id.plan_hash, round_id.tally_size)
+        state = self._sum(round_id)
+        known = state.digests.get(answer.block)
+        if known is None:
+            state.total += answer.tally
+            state.digests[answer.block] = answer.digest
+            state.unsaved += 1
+            self._save_if_due(round_id, state)
+        elif known != answer.digest:
+            raise ReplayMismatchError(round_id.plan_hash, answer.block.start)
+        else:
+            state.repeats += 1
+
+    def save(self) -> None:
+        """Write what has been merged since the last checkpoint."""
+        for round_id, state in self._sums.items():
+            self._save(round_id, state)
+
+    def _sum(self, round_id: RoundId) -> _Sum:
+        if round_id not in self._sums:
+            self._sums[round_id] = self._load(round_id)
+        return self._sums[round_id]
+
+    def _load(self, round_id: RoundId) -> _Sum:
+        if self._folder is not None and checkpoint_path(self._folder, round_id).exists():
+            return _Sum(*load_checkpoint(checkpoint_path(self._folder, round_id), round_id))
+        return _Sum(np.zeros(round_id.tally_size, np.int64))
+
+    def _save_if_due(self, round_id: RoundId, state: _Sum) -> None:
+        late = time.monotonic() - state.saved_at >= _SECONDS_PER_CHECKPOINT
+        if late or state.unsaved >= _MERGES_PER_CHECKPOINT:
+            self._save(round_id, state)
+
+    def _save(self, round_id: RoundId, state: _Sum) -> None:
+        if self._folder is not None and state.unsaved:
+            path = checkpoint_path(self._folder, round_id)
+            save_checkpoint(path, round_id, state.total, state.digests)
+        state.unsaved, state.saved_at = 0, time.monotonic()

@@ -1,0 +1,265 @@
+"""Shards as actors: the same classes as in one process, carried by Ray."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import ray
+from ray import exceptions as rex
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from dpsim.core.arrays import Counts
+from dpsim.core.errors import DpsimError, ResourceError
+from dpsim.core.ledger import Ledger
+from dpsim.core.records import Block, RecordSource, blocks_of
+from dpsim.data.partition import partition
+from dpsim.protocols.base import Request
+from dpsim.runtime.aggregator import Aggregator, Progress
+from dpsim.runtime.checkpoint import RoundId
+from dpsim.runtime.coordinator import Outcome, Pace, reconcile
+from dpsim.runtime.ledger_book import LedgerBook
+from dpsim.runtime.preflight import require_equal_versions
+from dpsim.runtime.progress import RoundProgress, Watcher, watch_nothing
+from dpsim.runtime.ray_session import SHARD_SLOT, free_slots, has_shard_slots
+from dpsim.runtime.shard import Shard, ShardInfo
+from dpsim.runtime.versions import versions_here
+
+# No processors: long-lived actors that hold some would starve the tasks of other protocols.
+# Ray restarts processes; only the coordinator repeats calls, because it knows the plan.
+_SHARD_OPTIONS: dict[str, Any] = {
+    "num_cpus": 0,
+    "max_restarts": -1,
+    "max_task_retries": 0,
+    "scheduling_strategy": "SPREAD",
+    "concurrency_groups": {"control": 1},
+}
+ShardActor = ray.remote(**_SHARD_OPTIONS)(Shard)
+AggregatorActor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Aggregator)
+
+_LOSSES = (
+    rex.ActorUnavailableError,
+    rex.ActorDiedError,
+    rex.NodeDiedError,
+    rex.WorkerCrashedError,
+    rex.ObjectLostError,
+    rex.GetTimeoutError,
+    rex.OutOfMemoryError,
+)
+
+
+class RayFleet:
+    """One actor per shard, one for the aggregator. The driver holds references, no tallies."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        source: RecordSource,
+        seed: int,
+        book: LedgerBook,
+        *,
+        shards: int = 2,
+        folder: Path | None = None,
+        watch: Watcher = watch_nothing,
+        pace: Pace | None = None,
+    ) -> None:
+        self.source = source
+        self.pace = pace or Pace()
+        self._book = book
+        self._watch = watch
+        self._runs = partition(blocks_of(source.n, source.block_size), shards)
+        slots = {SHARD_SLOT: 1} if has_shard_slots() else {}
+        limit = book.ledger.limit
+        self._shards = [
+            ShardActor.options(resources=slots).remote(source, blocks, seed, limit)
+            for blocks in self._runs
+        ]
+        here = ray.get_runtime_context().get_node_id()
+        beside_driver = NodeAffinitySchedulingStrategy(here, soft=False)
+        self._aggregator = AggregatorActor.options(scheduling_strategy=beside_driver).remote(
+            folder
+        )
+        self.infos = self._meet()
+        book.bind(source)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was spent so far."""
+        return self._book.ledger
+
+    def ask(self, request: Request) -> Counts:
+        """Charge the request, then have every block answered and added once."""
+        plan = request.plan
+        self._book.charge(plan, request.loss)
+        source = self.source
+        round_id = RoundId(plan.hash, source.n, source.block_size, request.layout.size)
+        line = _RayLine(
+            self._shards, self._runs, self._aggregator, request, round_id, self.pace
+        )
+        missing = line.progress().missing
+        done = set(round_id.blocks).difference(missing)
+
+        def watch(block: Block, retries: int) -> None:
+            done.add(block)
+            users = sum(part.n for part in done)
+            counts = (users, source.n, len(done), len(round_id.blocks))
+            self._watch(RoundProgress(plan.question, *counts, retries=retries))
+
+        return reconcile(line, self.pace, watch)
+
+    def close(self) -> None:
+        """Keep what has been merged, then end the actors."""
+        with contextlib.suppress(rex.RayError):
+            ray.get(self._aggregator.save.remote(), timeout=10)
+        for actor in (*self._shards, self._aggregator):
+            ray.kill(actor)
+
+    def _meet(self) -> list[ShardInfo]:
+        """Wait until every shard is there and computes with the versions of this process."""
+        calls = [
+            shard.info.options(concurrency_group="control").remote() for shard in self._shards
+        ]
+        try:
+            infos: list[ShardInfo] = ray.get(calls, timeout=self.pace.patience + len(calls))
+        except rex.GetTimeoutError:
+            raise ResourceError(
+                f"{len(calls)} shards did not start within {self.pace.patience:.0f} s, "
+                f"{free_slots()} shard slots are free; use fewer --shards, or wait for others"
+            ) from None
+        except rex.RayError as error:
+            raise ResourceError(f"the shards did not start: {_name(error)}") from None
+        require_equal_versions(versions_here(), [info.versions for info in infos])
+        return infos
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call in flight: first the shard's answer, then its merge."""
+
+    block: Block
+    sent_at: float
+    is_merge: bool = False
+
+
+class _RayLine:
+    """The calls of one round. Answers go from shard to aggregator by reference."""
+
+    def __init__(
+        self,
+        shards: list[Any],
+        runs: Iterable[tuple[Block, ...]],
+        aggregator: Any,
+        request: Request,
+        round_id: RoundId,
+        pace: Pace,
+    ) -> None:
+        self._shards = shards
+        self._owner = {block: number for number, run in enumerate(runs) for block in run}
+        self._aggregator = aggregator
+        self._request = request
+        self._round_id = round_id
+        self._pace = pace
+        self._calls: dict[Any, _Call] = {}
+
+    def progress(self) -> Progress:
+        try:
+            answer = self._aggregator.progress.remote(self._round_id)
+            progress: Progress = ray.get(answer, timeout=self._pace.patience)
+        except rex.RayError as error:
+            raise _fatal(error) from None
+        return progress
+
+    def shard_of(self, block: Block) -> int:
+        return self._owner[block]
+
+    def name_of(self, shard: int) -> str:
+        return f"shard {shard} of {len(self._shards)}"
+
+    def send(self, block: Block) -> None:
+        call = self._shards[self._owner[block]].answer.remote(self._request, block)
+        self._calls[call] = _Call(block, time.monotonic())
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        waiting = list(self._calls)
+        if not waiting:
+            time.sleep(timeout)
+            return []
+        ready, _ = ray.wait(waiting, num_returns=1, timeout=timeout, fetch_local=False)
+        if len(waiting) > len(ready) > 0:
+            ready, _ = ray.wait(waiting, num_returns=len(waiting), timeout=0, fetch_local=False)
+        outcomes = [self._advance(ref) for ref in ready]
+        return [outcome for outcome in outcomes if outcome is not None] + self._give_up_silent()
+
+    def _advance(self, ref: Any) -> Outcome | None:
+        """An answer goes on to the aggregator; a finished merge is the outcome."""
+        call = self._calls.pop(ref)
+        if not call.is_merge:
+            # Only now, with the answer there: an actor runs calls in the order they were
+            # sent, and one that waits for its argument holds back all behind it.
+            merge = self._aggregator.merge.remote(self._round_id, ref)
+            self._calls[merge] = _Call(call.block, time.monotonic(), is_merge=True)
+            return None
+        try:
+            ray.get(ref, timeout=self._pace.call_limit)
+        except rex.RayError as error:
+            if (cause := _loss(error)) is None:
+                raise _fatal(error) from None
+            return Outcome(call.block, cause)
+        return Outcome(call.block)
+
+    def _give_up_silent(self) -> list[Outcome]:
+        """Calls that are out for too long count as lost; a silent shard is started anew."""
+        limit = self._pace.call_limit
+        now = time.monotonic()
+        silent = [ref for ref, call in self._calls.items() if now - call.sent_at > limit]
+        outcomes = []
+        for ref in silent:
+            call = self._calls.pop(ref)
+            if not call.is_merge:
+                ray.kill(self._shards[self._owner[call.block]], no_restart=False)
+            outcomes.append(Outcome(call.block, f"silent for {limit:g} s"))
+        return outcomes
+
+
+def _chain(error: BaseException) -> Iterable[BaseException]:
+    """The error and what it wraps: a lost argument arrives inside a task's error."""
+    yield error
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, BaseException):
+        yield cause
+
+
+def _loss(error: BaseException) -> str | None:
+    """The name of a loss that may pass, or None for a failure that will not."""
+    for item in _chain(error):
+        if isinstance(item, _LOSSES) and not getattr(item, "actor_init_failed", False):
+            return _name(item)
+    return None
+
+
+def _fatal(error: BaseException) -> BaseException:
+    """Our own error as it was raised in the actor; Ray's in one sentence; a bug as it is."""
+    for item in reversed(list(_chain(error))):
+        if isinstance(item, DpsimError) and not isinstance(item, rex.RayError):
+            return item
+    is_bug = isinstance(error, rex.RayTaskError)
+    return error if is_bug else ResourceError(f"Ray stopped the round: {_name(error)}")
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__
