@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsim.core.errors import InputError, IntegrityError
+from dpsim.core.ledger import Charge, Ledger
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import RecordSource
 from dpsim.core.rng import RNG_VERSION
@@ -30,7 +31,7 @@ from dpsim.protocols.frequency import (
 )
 from dpsim.runtime.factory import FleetPlace, choose_place, open_fleet
 from dpsim.runtime.ledger_book import LedgerBook
-from dpsim.runtime.preflight import require_one_actor_per_user
+from dpsim.runtime.preflight import require_one_actor_per_user, require_reachable
 from dpsim.runtime.progress import RoundProgress, Watcher, watch_nothing
 from dpsim.runtime.versions import versions_here
 
@@ -64,9 +65,8 @@ def start(job: Job, listener: Listener) -> dict[str, Any]:
             f"{job.directory.path}', or choose another --name"
         )
     prepared = _prepare(job)
-    # All that can be refused is refused before the folder is made.
-    _request(job.spec, prepared.source)
     place = _place(job.profile, prepared.source)
+    _refuse_early(job.spec, prepared.source, place)
     job.directory.create()
     with job.directory.locked():
         job.directory.schema.write_text(dump_schema(prepared.source.schema), "utf-8")
@@ -120,6 +120,18 @@ def _place(profile: RuntimeProfile, source: RecordSource) -> FleetPlace:
     return choose_place(source, profile.fleet, profile.shards, profile.address)
 
 
+def _refuse_early(spec: RunSpec, source: RecordSource, place: FleetPlace) -> None:
+    """Raise what can be known now, before a folder is made or anything is charged."""
+    request = _request(spec, source)
+    Ledger(_limit(spec)).charge(Charge.of(request.plan, request.loss))
+    if place.address is not None:
+        require_reachable(place.address)
+
+
+def _limit(spec: RunSpec) -> PrivacyLoss:
+    return PrivacyLoss.of(spec.limit or spec.epsilon)
+
+
 def _request(spec: RunSpec, source: RecordSource) -> FrequencyRequest:
     names = spec.attributes or source.schema.names
     return frequency_request(source.schema, names, spec.epsilon, spec.seed, spec.participation)
@@ -129,7 +141,7 @@ def _finish(
     job: Job, prepared: Prepared, place: FleetPlace, listener: Listener
 ) -> dict[str, Any]:
     spec, source, directory = job.spec, prepared.source, job.directory
-    book = LedgerBook(PrivacyLoss.of(spec.limit or spec.epsilon), directory.ledger)
+    book = LedgerBook(_limit(spec), directory.ledger)
     directory.log("started", fleet=place.fleet, shards=place.shards, users=source.n)
     started = time.monotonic()
     watch = _recording(directory, listener.watch)

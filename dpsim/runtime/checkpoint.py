@@ -66,7 +66,7 @@ def save_checkpoint(
 def load_checkpoint(path: Path, round_id: RoundId) -> tuple[Counts, dict[Block, bytes]]:
     """The state of a round; refuses a file that is not about exactly this round."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             identity = arrays["identity"].tobytes()
             total = arrays["total"].astype(np.int64)
             starts, raw = arrays["starts"].tolist(), arrays["digests"].tobytes()

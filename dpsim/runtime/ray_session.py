@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from dpsim.runtime.preflight import (
     require_reachable,
     require_slots,
 )
+from dpsim.runtime.ray_guard import guarded
 
 SHARD_SLOT = "shard"
 _STORE_BYTES = 256 * 1024 * 1024
@@ -71,28 +73,26 @@ def _own_cluster(shards: int) -> Iterator[None]:
     """A cluster of this process alone: loopback, no dashboard, its own private folder."""
     folder = Path(tempfile.mkdtemp(prefix="dpsim-", dir=_short_folder()))
     _require_token()
-    try:
-        with _only_for_this_user():
-            ray.init(
-                address="local",
-                resources={SHARD_SLOT: shards},
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=_STORE_BYTES,
-                _temp_dir=str(folder),
-                _node_ip_address="127.0.0.1",
-            )
-    except Exception as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise ResourceError(
-            f"Ray did not start ({_reason(error)}); use --fleet local"
-        ) from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+    with guarded(folder):
+        try:
+            with _only_for_this_user(), _own_sigterm():
+                ray.init(
+                    address="local",
+                    resources={SHARD_SLOT: shards},
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    object_store_memory=_STORE_BYTES,
+                    _temp_dir=str(folder),
+                    _node_ip_address="127.0.0.1",
+                )
+        except Exception as error:
+            why = _reason(error)
+            raise ResourceError(f"Ray did not start ({why}); use --fleet local") from None
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _require_token() -> None:
@@ -117,6 +117,17 @@ def _only_for_this_user() -> Iterator[None]:
         os.umask(mask)
 
 
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep this program's answer to SIGTERM: Ray's own would end it with another code."""
+    answer = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, answer)
+
+
 def _short_folder() -> str:
     """Where Ray's sockets go: their paths may have 107 characters, too few for deep folders."""
     usual = tempfile.gettempdir()
@@ -126,10 +137,12 @@ def _short_folder() -> str:
 @contextmanager
 def _joined_cluster(address: str) -> Iterator[None]:
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        with _own_sigterm():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
         raise ResourceError(
-            f"cannot join the Ray cluster at {address} ({_reason(error)})"
+            f"cannot join the Ray cluster at {address} ({_reason(error)}); if it has a token, "
+            "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
         ) from None
     try:
         yield
