@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpsim.core.arrays import Frequencies
 from dpsim.core.errors import InputError, IntegrityError
 from dpsim.core.ledger import Charge, Ledger
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import RecordSource
 from dpsim.core.rng import RNG_VERSION
+from dpsim.core.schema import Schema
 from dpsim.data.generated import GeneratedTable
 from dpsim.data.schema_file import dump_schema, load_schema
 from dpsim.evaluation.frequencies import true_frequencies
@@ -102,7 +104,7 @@ def spec_of(directory: RunDirectory) -> RunSpec:
     return RunSpec.model_validate(directory.manifest()["spec"])
 
 
-def _prepare(job: Job, schema: Any = None) -> Prepared:  # noqa: ANN401 - Schema or None
+def _prepare(job: Job, schema: Schema | None = None) -> Prepared:
     spec = job.spec
     wish = Wish(
         schema=schema,
@@ -158,7 +160,7 @@ def _finish(
 
 def _truth(
     job: Job, release: FrequencyRelease, source: RecordSource, listener: Listener
-) -> Any:  # noqa: ANN401 - a mapping or None
+) -> dict[str, Frequencies] | None:
     names = [item.attribute.name for item in release.estimates]
     wanted = job.truth
     if wanted is None and not job.spec.strict:

@@ -131,3 +131,12 @@ def test_files_are_private_whatever_the_umask(tmp_path):
         os.umask(before)
     for path in (tmp_path / "runs").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.ray
+def test_each_user_can_have_an_actor_of_its_own(tmp_path):
+    together = finish(tmp_path, "run", "grr", "zipf:n=6,k=3", "--json")
+    apart = finish(tmp_path, "run", "grr", "zipf:n=6,k=3", "--json", "--actor-per-user")
+    assert apart["attributes"] == together["attributes"]
+    started = (tmp_path / apart["run"] / "events.jsonl").read_text().splitlines()[0]
+    assert json.loads(started)["shards"] == 6
