@@ -1,9 +1,9 @@
 """The package as a whole: its shape, its public names, its wheel."""
 
 import os
-import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -64,8 +64,8 @@ def test_a_shard_needs_neither_pandas_nor_scikit_learn():
 
 
 def test_the_changelog_has_a_section_for_the_version():
-    version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 @pytest.mark.slow

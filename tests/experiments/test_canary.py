@@ -62,11 +62,12 @@ def test_a_planted_value_appears_in_no_artifact_log_error_or_result(table, tmp_p
         logs = worker._global_node.get_session_dir_path()
         result = run(table, tmp_path, "good")
         texts.append(repr(result))
-        for name, changes in {
+        bad: dict[str, dict[str, object]] = {
             "unseen": {"schema_file": str(tmp_path / "strict.toml")},
             "unknown": {"attributes": ("nothing",)},
             "budget": {"limit": "0.5"},
-        }.items():
+        }
+        for name, changes in bad.items():
             with pytest.raises(Exception) as caught:  # noqa: PT011
                 run(table, tmp_path, name, **changes)
             texts += [repr(caught.value), str(caught.value), repr(caught.value.__cause__)]

@@ -82,7 +82,7 @@ def test_a_bad_epsilon_is_refused_in_fit(epsilon):
 
 def test_a_list_is_refused_with_what_is_taken():
     with pytest.raises(DpsimError, match="fit takes a DataFrame, a path"):
-        FrequencyEstimator().fit([1, 2, 3])
+        FrequencyEstimator().fit([1, 2, 3])  # type: ignore[arg-type]
 
 
 def test_the_input_frame_is_not_changed():

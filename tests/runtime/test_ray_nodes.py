@@ -13,6 +13,7 @@ from dpsim.protocols.frequency import frequency_request
 from dpsim.runtime import ray_session
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.local import LocalFleet
+from dpsim.runtime.progress import RoundProgress
 from dpsim.runtime.ray_fleet import RayFleet
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -52,7 +53,8 @@ def test_a_node_removed_in_mid_round_costs_time_and_nothing_else(cluster):
     expected = LocalFleet(users, 3, LedgerBook(1)).ask(request)
     doomed = cluster.add_node(num_cpus=1, resources={"shard": 1})
     cluster.wait_for_nodes()
-    lost, seen = [], []
+    lost: list[int] = []
+    seen: list[RoundProgress] = []
 
     def watch(progress):
         seen.append(progress)
