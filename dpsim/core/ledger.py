@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from operator import add
+from operator import add, or_
 from typing import Self
 
 from dpsim.core.errors import BudgetError, IntegrityError
@@ -62,11 +62,15 @@ class Charge:
     question: str
     plan_hash: str
     loss: PrivacyLoss
+    group: int | None = None
+    """Which of the experiment's disjoint groups of users pays; None if all do."""
 
     @classmethod
     def of(cls, plan: Plan, loss: PrivacyLoss) -> Self:
         """The charge for a plan."""
-        return cls(plan.experiment, plan.round_id, plan.question, plan.hash, loss)
+        group = dict(plan.group).get("number")
+        number = None if group is None else int(group)
+        return cls(plan.experiment, plan.round_id, plan.question, plan.hash, loss, number)
 
     def is_same_round(self, other: Charge) -> bool:
         """Whether both are about one round of one experiment."""
@@ -82,9 +86,17 @@ class Ledger:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """The sum of all charges."""
-        start = replace(self.limit, epsilon=Fraction(0), delta=Fraction(0))
-        return reduce(add, (charge.loss for charge in self.charges), start)
+        """What one user has paid at most: all charges to everybody, and one group's share.
+
+        Charges to disjoint groups of one experiment compose in parallel, the rest adds up.
+        """
+        nothing = replace(self.limit, epsilon=Fraction(0), delta=Fraction(0))
+        paid: dict[str, dict[int | None, PrivacyLoss]] = {}
+        for charge in self.charges:
+            name = "" if charge.group is None else charge.experiment
+            groups = paid.setdefault(name, {})
+            groups[charge.group] = groups.get(charge.group, nothing) + charge.loss
+        return reduce(add, (reduce(or_, groups.values()) for groups in paid.values()), nothing)
 
     def charge(self, charge: Charge) -> Ledger:
         """The ledger with this charge, once. Repeating a plan repeats its bits: free."""

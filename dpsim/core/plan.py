@@ -53,9 +53,9 @@ def _scalar(value: object) -> Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One mechanism on one attribute, with its exact parameters."""
+    """One mechanism on one attribute or several, with its exact parameters."""
 
-    attribute: str
+    attributes: tuple[str, ...]
     mechanism: str
     parameters: Parameters
 
@@ -72,6 +72,9 @@ class Plan:
     round_id: int
     question: str
     uses: tuple[Use, ...]
+    collect: str = "split"
+    """Every user answers every use, or each samples one of them."""
+    group: Parameters = ()
     participation: Parameters = ()
     fidelity: str = "record"
     rng: str = RNG_VERSION

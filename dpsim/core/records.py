@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, SupportsIndex
 
-from dpsim.core.arrays import Codes
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.core.arrays import Codes, Counts
 from dpsim.core.checks import require_at_least
 from dpsim.core.schema import Schema
 
@@ -42,11 +45,18 @@ class PrivateRecords:
     evaluation. It catches accidents; the border itself is the shard's return gate.
     """
 
-    __slots__ = ("_block", "_read")
+    __slots__ = ("_block", "_columns", "_count", "_open")
 
-    def __init__(self, block: Block, read: Callable[[str], Codes]) -> None:
+    def __init__(
+        self,
+        block: Block,
+        columns: Callable[[Block], Callable[[str], Codes]],
+        count: Callable[[str, Block], Counts] | None = None,
+    ) -> None:
         self._block = block
-        self._read = read
+        self._columns = columns
+        self._count = count
+        self._open = columns(block)
 
     @property
     def block(self) -> Block:
@@ -55,7 +65,20 @@ class PrivateRecords:
 
     def open(self, attribute: str) -> Codes:
         """The codes of one attribute, one per user of the block."""
-        return self._read(attribute)
+        return self._open(attribute)
+
+    def part(self, block: Block) -> PrivateRecords:
+        """The records of some of the block's users."""
+        return PrivateRecords(block, self._columns, self._count)
+
+    def histogram(
+        self, attribute: str, size: int, places: NDArray[np.int64] | None = None
+    ) -> Counts:
+        """True counts of the codes, of all users or those in places: for laws of counts."""
+        if places is None and self._count is not None:
+            return self._count(attribute, self._block)
+        codes = self.open(attribute)
+        return np.bincount(codes if places is None else codes[places], minlength=size)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("private records must not leave their shard")

@@ -20,6 +20,8 @@ from dpsim.core.arrays import Draws
 from dpsim.core.records import Block
 
 RNG_VERSION = "dpsim-rng-v1"
+AGGREGATE_UNIT = 1 << 16
+"""Users whose counts are drawn together: fixed, so that no layout changes a result."""
 
 Address: TypeAlias = tuple[int, str, str, str | int]
 """Seed, purpose, plan hash, subject."""
@@ -33,6 +35,10 @@ class Purpose(StrEnum):
     PERTURB = "perturb"
     DROPOUT = "dropout"
     LATENCY = "latency"
+    SAMPLE = "sample"
+    PERMANENT = "permanent"
+    AGGREGATE = "aggregate"
+    AUDIT = "audit"
 
 
 def key_of(address: Address) -> NDArray[np.uint64]:
@@ -57,6 +63,52 @@ def draws_at(address: Address, start: int, n: int) -> NDArray[np.uint32]:
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """The draws of some users at one address.
+
+    Two ways to read it, and a mechanism uses one of them: one draw per user, from lanes that
+    neighbors share (`draws`); or as many words as a user needs, from the counters
+    ``(user, step, 1, 0)`` of the key, in kernels that make them (`key` and `users`).
+    """
+
+    address: Address
+    users: NDArray[np.int64]
+    """Global indices, ascending."""
+
+    @property
+    def key(self) -> NDArray[np.uint64]:
+        """The Philox key of the address."""
+        return key_of(self.address)
+
+    def draws(self, bits: int = 32) -> Draws:
+        """One draw of 32 or 64 bits per user."""
+        if not self.users.size:
+            return np.zeros(0, np.uint32 if bits == 32 else np.uint64)  # noqa: PLR2004
+        start, n = int(self.users[0]), int(self.users[-1] - self.users[0]) + 1
+        whole = (draws_at if bits == 32 else words_at)(self.address, start, n)  # noqa: PLR2004
+        return whole if n == self.users.size else whole[self.users - start]
+
+
+@dataclass(frozen=True, slots=True)
+class UserNoise:
+    """The streams that one mechanism may draw from, for some users and one attribute."""
+
+    seed: int
+    plan_hash: str
+    subject: str
+    users: NDArray[np.int64]
+
+    def stream(self, purpose: Purpose = Purpose.PERTURB) -> Stream:
+        """Draws of this plan: the same plan repeats them, another plan gets others."""
+        return Stream((self.seed, purpose.value, self.plan_hash, self.subject), self.users)
+
+    def permanent(self, parameters: str) -> Stream:
+        """Draws without a plan: the same in every round, for reports that are memoized."""
+        address = (self.seed, Purpose.PERMANENT.value, parameters, self.subject)
+        return Stream(address, self.users)
+
+
+@dataclass(frozen=True, slots=True)
 class ClientNoise:
     """The draws of one block's users under one plan, by the users' global index.
 
@@ -74,6 +126,27 @@ class ClientNoise:
         source = draws_at if bits == 32 else words_at  # noqa: PLR2004
         return source(address, self.block.start, self.block.n)
 
+    def of(self, subject: str, places: NDArray[np.int64] | None = None) -> UserNoise:
+        """The streams for one attribute, for all of the block's users or those in places."""
+        users = (
+            np.arange(self.block.start, self.block.stop)
+            if places is None
+            else (places + self.block.start)
+        )
+        return UserNoise(self.seed, self.plan_hash, subject, users)
+
     def part(self, block: Block) -> ClientNoise:
         """The same noise for some of the block's users."""
         return ClientNoise(self.seed, self.plan_hash, block)
+
+
+CountGenerator: TypeAlias = np.random.Generator
+"""Draws whole counts from laws like the binomial."""
+
+
+def generator_at(address: Address, place: int) -> CountGenerator:
+    """A generator for laws of whole counts, by the place of a unit of users.
+
+    Its bits are stable within one version of numpy only: results say so.
+    """
+    return CountGenerator(np.random.Philox(key=key_of(address), counter=place << 128))

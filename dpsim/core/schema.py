@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from math import isfinite, prod
@@ -116,9 +117,32 @@ class Attribute:
         return (*labels, MISSING) if self.missing == "category" else labels
 
     @property
+    def numbers(self) -> NDArray[np.float64]:
+        """One number in [-1, 1] per code, nan for a missing one: the bounds are -1 and 1."""
+        return _numbers(self)
+
+    @property
     def code_type(self) -> np.dtype[np.unsignedinteger]:
         """The smallest unsigned type that holds every code."""
         return np.min_scalar_type(self.size - 1)
+
+
+@lru_cache(maxsize=64)
+def _numbers(attribute: Attribute) -> NDArray[np.float64]:
+    domain = attribute.domain
+    if isinstance(domain, Category):
+        raise InputError(
+            f'attribute {attribute.name!r} is a category; declare it as kind = "number" with '
+            "public bounds to ask for its mean"
+        )
+    if isinstance(domain, Bins):
+        numbers = (2 * np.arange(domain.bins) + 1) / domain.bins - 1
+    else:
+        numbers = 2 * np.arange(domain.size) / max(1, domain.size - 1) - 1
+    if attribute.missing == "category":
+        numbers = np.append(numbers, np.nan)
+    numbers.setflags(write=False)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -76,8 +76,12 @@ class BlockStore:
         inside = rest + block.n <= self.block_size and block.stop <= self.n
         if not inside:
             raise InputError(f"users {block.start}..{block.stop - 1} are not within one block")
-        columns = self._map(number)
-        return PrivateRecords(block, lambda name: columns[name][rest : rest + block.n])
+        columns, start = self._map(number), number * self.block_size
+
+        def column_of(part: Block) -> Callable[[str], Codes]:
+            return lambda name: columns[name][part.start - start : part.stop - start]
+
+        return PrivateRecords(block, column_of)
 
     def _map(self, number: int) -> Mapping[str, Codes]:
         start = number * self.block_size

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsim.core.arrays import Codes, Frequencies
+from dpsim.core.arrays import Codes, Counts, Frequencies
 from dpsim.core.checks import require_at_least
 from dpsim.core.errors import InputError
 from dpsim.core.records import Block, PrivateRecords
-from dpsim.core.rng import Purpose, draws_at
+from dpsim.core.rng import AGGREGATE_UNIT, Purpose, draws_at, generator_at
 from dpsim.core.schema import Attribute, CodeRange, Schema
 
 _ATOMS = 2**32
@@ -72,21 +72,41 @@ class GeneratedTable:
         """Make the block's users; an attribute is made when it is opened."""
         if block.stop > self.n:
             raise InputError(f"there are {self.n} users, not {block.stop}")
-        by_name = {node.name: node for node in self.nodes}
+        return PrivateRecords(block, self._columns, self._count_of(block))
 
-        @cache
+    def _columns(self, block: Block) -> Callable[[str], Codes]:
+        by_name = {node.name: node for node in self.nodes}
+        parents = {name for node in self.nodes for name in node.parents}
+        kept: dict[str, Codes] = {}
+
         def column(name: str) -> Codes:
+            if name in kept:
+                return kept[name]
             node = by_name[name]
             address = (self.seed, Purpose.DATA.value, "", node.name)
             draws = draws_at(address, block.start, block.n)
-            return _codes(node, draws, [column(parent) for parent in node.parents], by_name)
+            codes = _codes(node, draws, [column(parent) for parent in node.parents], by_name)
+            if name in parents:  # it will be asked for again; all of them would be too many
+                kept[name] = codes
+            return codes
 
-        def without_keeping(name: str) -> Codes:
-            # An attribute without parents is made once and dropped: 50 of them would not fit
-            # the cache of the processor, let alone a small machine.
-            return column(name) if by_name[name].parents else column.__wrapped__(name)
+        return column
 
-        return PrivateRecords(block, without_keeping)
+    def _count_of(self, block: Block) -> Callable[[str, Block], Counts] | None:
+        """Counts drawn from the law itself, where attributes are independent.
+
+        Another table of the same law than the records make, for as many users as one likes.
+        """
+        if block.start % AGGREGATE_UNIT or any(node.parents for node in self.nodes):
+            return None
+        laws = {node.name: node.law[0] for node in self.nodes}
+
+        def count(name: str, part: Block) -> Counts:
+            address = (self.seed, Purpose.AGGREGATE.value, "data", name)
+            generator = generator_at(address, part.start // AGGREGATE_UNIT)
+            return generator.multinomial(part.n, laws[name])
+
+        return count
 
     def marginal(self, names: tuple[str, ...], cap: int = 1 << 22) -> Frequencies:
         """The true joint law of some attributes, summed over their ancestors exactly."""

@@ -25,8 +25,9 @@ from dpsim.evaluation.frequencies import frequency_error, true_frequencies
 from dpsim.experiments.run import Job, Listener, start
 from dpsim.experiments.run_directory import RunDirectory
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
+from dpsim.protocols.collect import CollectRequest
 from dpsim.protocols.frequency import (
-    FrequencyRequest,
+    Round,
     estimate_frequencies,
     frequency_request,
 )
@@ -133,8 +134,8 @@ class Demo:
         same = bool(np.array_equal(before, after))
         return Survival(shard, killed[0], seen[-1].retries, same, _digest(after))
 
-    def _request(self, epsilon: Fraction) -> FrequencyRequest:
-        return frequency_request(self.source.schema, self.source.schema.names, epsilon, 0)
+    def _request(self, epsilon: Fraction) -> CollectRequest:
+        return frequency_request(self.source.schema, self.source.schema.names, epsilon, Round())
 
 
 def _digest(total: Counts) -> str:

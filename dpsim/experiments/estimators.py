@@ -18,6 +18,7 @@ from dpsim.experiments.prepare import Prepared, Wish, prepare, prepare_frame
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
 from dpsim.protocols.frequency import (
     FrequencyRelease,
+    Round,
     estimate_frequencies,
     frequency_request,
 )
@@ -78,7 +79,7 @@ class FrequencyEstimator(BaseEstimator):  # type: ignore[misc]
         with tempfile.TemporaryDirectory(prefix="dpsim-") as folder:
             source = self._prepare(X, Path(folder)).source
             names = tuple(self.attributes) or source.schema.names
-            request = frequency_request(source.schema, names, spec.epsilon, spec.seed)
+            request = frequency_request(source.schema, names, spec.epsilon, Round(spec.seed))
             place = choose_place(source, profile.fleet, profile.shards, profile.address)
             self.ledger_ = self.ledger or LedgerBook(PrivacyLoss.of(spec.epsilon))
             with open_fleet(place, source, spec.seed, self.ledger_) as fleet:

@@ -25,9 +25,10 @@ from dpsim.experiments.prepare import Prepared, Wish, prepare
 from dpsim.experiments.run_directory import RunDirectory
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
 from dpsim.experiments.summary import RNG_LINE, summarize
+from dpsim.protocols.collect import CollectRequest
 from dpsim.protocols.frequency import (
     FrequencyRelease,
-    FrequencyRequest,
+    Round,
     estimate_frequencies,
     frequency_request,
 )
@@ -134,9 +135,10 @@ def _limit(spec: RunSpec) -> PrivacyLoss:
     return PrivacyLoss.of(spec.limit or spec.epsilon)
 
 
-def _request(spec: RunSpec, source: RecordSource) -> FrequencyRequest:
+def _request(spec: RunSpec, source: RecordSource) -> CollectRequest:
     names = spec.attributes or source.schema.names
-    return frequency_request(source.schema, names, spec.epsilon, spec.seed, spec.participation)
+    how = Round(spec.seed, participation=spec.participation)
+    return frequency_request(source.schema, names, spec.epsilon, how)
 
 
 def _finish(

@@ -15,6 +15,7 @@ from dpsim.core.checks import require_at_least, require_codes, require_epsilon
 from dpsim.core.errors import InputError
 from dpsim.core.plan import Parameters, parameters_of
 from dpsim.core.privacy import PrivacyLoss
+from dpsim.core.rng import CountGenerator, UserNoise
 from dpsim.core.schema import MAX_DOMAIN_SIZE
 from dpsim.mechanisms.atoms import response_atoms
 
@@ -100,7 +101,21 @@ class GRR:
         atoms = zip(("draw_bits", "truth_atoms", "lie_atoms"), self._atoms, strict=True)
         return (*parameters_of(self), *atoms)
 
-    def perturb(self, codes: Codes, draws: Draws) -> Codes:
+    @property
+    def tally_size(self) -> int:
+        """One count per code."""
+        return self.domain_size
+
+    @property
+    def report_bytes(self) -> float:
+        """One code."""
+        return np.min_scalar_type(self.domain_size - 1).itemsize
+
+    def perturb(self, inputs: Codes, noise: UserNoise) -> Codes:
+        """One report per code."""
+        return self.respond(inputs, noise.stream().draws(self.draw_bits))
+
+    def respond(self, codes: Codes, draws: Draws) -> Codes:
         """One report per code, from one draw per code, in integers only."""
         require_codes(codes, self.domain_size)
         if self.domain_size == 1:
@@ -127,12 +142,25 @@ class GRR:
             return np.array(counts, np.int64)
         return np.bincount(reports, minlength=self.domain_size).astype(np.int64, copy=False)
 
-    def estimate(self, counts: Counts, n: int) -> Frequencies:
+    def simulate(self, histogram: Counts, generator: CountGenerator) -> Counts:
+        """The exact law of the tally: some of each code are kept, the rest are uniform.
+
+        Keeping with probability λ = p - q and else naming any of the k codes uniformly is the
+        same channel, and needs k binomials and one multinomial.
+        """
+        if self.domain_size == 1:
+            return histogram.copy()
+        kept = generator.binomial(histogram, self._gap)
+        rest = int(histogram.sum() - kept.sum())
+        uniform = np.full(self.domain_size, 1 / self.domain_size)
+        return kept + generator.multinomial(rest, uniform)
+
+    def estimate(self, tally: Counts, n: int) -> Frequencies:
         """Unbiased frequencies ``(c/n - q) / (p - q)``; negative values are kept."""
         require_at_least(1, n=n)
         if self.domain_size == 1:
             return np.ones(1)
-        return (counts / n - self.q) / self._gap
+        return (tally / n - self.q) / self._gap
 
     def variance(self, n: int, frequency: float = 0.0) -> float:
         """``q(1-q) / (n(p-q)²) + f(1-p-q) / (n(p-q))``: fixed population, true frequency f."""

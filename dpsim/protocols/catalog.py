@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from dpsim.protocols.frequency import FrequencyRequest
+from dpsim.protocols.collect import CollectRequest
 
-REQUESTS: Final = frozenset({FrequencyRequest})
+REQUESTS: Final = frozenset({CollectRequest})

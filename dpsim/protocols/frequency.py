@@ -1,103 +1,33 @@
-"""One round: every user sends a perturbed code of each asked attribute."""
+"""Frequencies: how often each code of each attribute occurs among the users."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from hashlib import blake2b
-from operator import add
+from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from dpsim.core.arrays import Codes, Counts, Draws, Frequencies
+from dpsim.core.arrays import Counts, Frequencies
 from dpsim.core.budget import split
 from dpsim.core.checks import require_epsilon
 from dpsim.core.errors import InputError
 from dpsim.core.ledger import Ledger
-from dpsim.core.plan import Plan, Use, canonical
 from dpsim.core.privacy import PrivacyLoss
-from dpsim.core.records import PrivateRecords
-from dpsim.core.rng import ClientNoise, Purpose
 from dpsim.core.schema import Attribute, Schema
 from dpsim.mechanisms.grr import GRR
 from dpsim.mechanisms.interfaces import FrequencyOracle
-from dpsim.protocols.base import Fleet, Layout
+from dpsim.protocols.base import Fleet
+from dpsim.protocols.collect import Collect, CollectRequest, Fidelity, Item, collect, name_of
 from dpsim.protocols.participation import EVERYBODY, Participation, Turnout
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_TURNOUT = "\0turnout"  # no attribute can have this name
-_CHUNK = 1 << 16  # users whose codes, draws and reports stay in the processor's cache
-
-
-@dataclass(frozen=True, slots=True)
-class FrequencyRequest:
-    """Ask every user for one perturbed code of each attribute in ``oracles``."""
-
-    experiment: str
-    round_id: int
-    oracles: tuple[tuple[str, FrequencyOracle], ...]
-    participation: Participation = EVERYBODY
-
-    @property
-    def plan(self) -> Plan:
-        return Plan(
-            experiment=self.experiment,
-            round_id=self.round_id,
-            question=f"frequencies of {', '.join(name for name, _ in self.oracles)}",
-            uses=tuple(
-                Use(name, type(oracle).__name__, oracle.parameters)
-                for name, oracle in self.oracles
-            ),
-            participation=self.participation.parameters,
-        )
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """Attributes of one user are answered together: their losses add up."""
-        return reduce(add, (oracle.loss for _, oracle in self.oracles))
-
-    @property
-    def layout(self) -> Layout:
-        sizes = ((name, oracle.domain_size) for name, oracle in self.oracles)
-        return Layout(((_TURNOUT, 3), *sizes))
-
-    def answer(self, records: PrivateRecords, noise: ClientNoise) -> Counts:
-        """The tally of the block's reports, in chunks that fit the cache."""
-        total = np.zeros(self.layout.size, np.int64)
-        parts = self.layout.split(total)
-        chunks = [noise.part(block) for block in records.block.parts(_CHUNK)]
-        counted = [self._count_turnout(chunk, parts[_TURNOUT]) for chunk in chunks]
-        for name, oracle in self.oracles:
-            codes = records.open(name)
-            for chunk, mask in zip(chunks, counted, strict=True):
-                start = chunk.block.start - records.block.start
-                truth = codes[start : start + chunk.block.n]
-                draws = chunk.draws(Purpose.PERTURB, name, oracle.draw_bits)
-                parts[name] += oracle.tally(_reports(oracle, truth, draws, mask))
-        return total
-
-    def _count_turnout(self, noise: ClientNoise, turnout: Counts) -> Counts | None:
-        """Add who is counted, late, dropped; the places of the counted, or None for all."""
-        if self.participation.is_certain:
-            turnout[0] += noise.block.n
-            return None
-        sent, in_time = self.participation.draw(noise)
-        n_sent, n_in_time = np.count_nonzero(sent), np.count_nonzero(in_time)
-        turnout += (n_in_time, n_sent - n_in_time, noise.block.n - n_sent)
-        return np.flatnonzero(in_time)
-
-
-def _reports(
-    oracle: FrequencyOracle, codes: Codes, draws: Draws, counted: Counts | None
-) -> Codes:
-    if counted is None:
-        return oracle.perturb(codes, draws)
-    return oracle.perturb(codes[counted], draws[counted])
+MakeOracle: TypeAlias = Callable[[int, Fraction], FrequencyOracle]
+"""An oracle for a domain size and a loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +38,8 @@ class AttributeEstimate:
     oracle: FrequencyOracle
     counts: Counts
     n: int
+    population: int
+    """All users that were asked; more than ``n`` where each sampled one attribute."""
 
     @property
     def frequencies(self) -> Frequencies | None:
@@ -120,8 +52,12 @@ class AttributeEstimate:
         shares = self.frequencies
         if shares is None:
             return None
-        clipped = np.clip(shares, 0, 1)
-        return np.sqrt([self.oracle.variance(self.n, float(share)) for share in clipped])
+        return np.sqrt([self.variance(float(share)) for share in np.clip(shares, 0, 1)])
+
+    def variance(self, share: float) -> float:
+        """Of one share: the oracle's, and that of sampling reporters without replacement."""
+        sampled = share * (1 - share) / self.n * (self.population - self.n)
+        return self.oracle.variance(self.n, share) + sampled / max(1, self.population - 1)
 
     def half_width(self, level: float = 0.95) -> Frequencies | None:
         """Half the width of each share's normal confidence interval."""
@@ -158,51 +94,69 @@ class FrequencyRelease:
         return pd.DataFrame(columns | table)
 
 
-def oracles_for(
-    schema: Schema, names: Sequence[str], epsilon: object
-) -> tuple[tuple[str, FrequencyOracle], ...]:
-    """GRR for each named attribute, with ε split evenly over those that cost anything."""
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"attributes must be named, each once, got: {', '.join(names)}")
-    attributes = [schema[name] for name in names]
-    total = require_epsilon(epsilon)
-    paying = [int(attribute.size > 1) for attribute in attributes]
-    shares = split(total, paying) if any(paying) else [total] * len(paying)
-    return tuple(
-        (attribute.name, GRR(attribute.size, share or total))
-        for attribute, share in zip(attributes, shares, strict=True)
-    )
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How a round is held, whatever it asks."""
+
+    seed: int = 0
+    collect: Collect = "split"
+    participation: Participation = EVERYBODY
+    fidelity: Fidelity = "record"
 
 
 def frequency_request(
     schema: Schema,
     names: Sequence[str],
     epsilon: object,
-    seed: int,
-    participation: Participation = EVERYBODY,
-) -> FrequencyRequest:
-    """The one round of a run, named after all that it asks, so that equal runs are replays."""
-    oracles = oracles_for(schema, names, epsilon)
-    uses = [(name, type(oracle).__name__, oracle.parameters) for name, oracle in oracles]
-    text = canonical([seed, uses, participation.parameters])
-    name = blake2b(text, digest_size=8).hexdigest()
-    return FrequencyRequest(f"frequencies {name}", 0, oracles, participation)
+    how: Round,
+    make: MakeOracle = GRR,
+) -> CollectRequest:
+    """The one round of a run: an oracle for each attribute, at its share of ε."""
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"attributes must be named, each once, got: {', '.join(names)}")
+    attributes = [schema[name] for name in names]
+    shares = shares_of(attributes, require_epsilon(epsilon), how.collect)
+    items = tuple(
+        Item((attribute,), make(attribute.size, share))
+        for attribute, share in zip(attributes, shares, strict=True)
+    )
+    question = f"frequencies of {', '.join(names)}"
+    rest = (how.collect, how.participation.parameters, how.fidelity)
+    name = name_of("frequencies", how.seed, items, *rest)
+    return CollectRequest(
+        name, 0, question, items, how.collect, how.participation, how.fidelity
+    )
 
 
-def estimate_frequencies(fleet: Fleet, request: FrequencyRequest) -> FrequencyRelease:
-    """Run the round: pay and ask, then invert. Nobody there: nothing asked, nothing paid."""
-    nothing = np.zeros(request.layout.size, np.int64)
-    total = fleet.ask(request) if fleet.source.n else nothing
-    parts = request.layout.split(total)
-    turnout = Turnout(*map(int, parts[_TURNOUT]))
-    attributes = {name: fleet.source.schema[name] for name, _ in request.oracles}
+def shares_of(
+    attributes: Sequence[Attribute], epsilon: Fraction, collected: Collect
+) -> list[Fraction]:
+    """ε for each attribute: all of it where users sample one, else even parts of it.
+
+    An attribute with one value costs nothing and takes nothing from the others.
+    """
+    paying = [int(attribute.size > 1) for attribute in attributes]
+    if collected == "sample" or not any(paying):
+        return [epsilon] * len(paying)
+    return [share or epsilon for share in split(epsilon, paying)]
+
+
+def estimate_frequencies(fleet: Fleet, request: CollectRequest) -> FrequencyRelease:
+    """Run the round, then invert."""
+    collected = collect(fleet, request)
+    names = [item.name for item in request.items]
+    schema = fleet.source.schema
+    counted = collected.turnout.counted
+    estimates = [
+        AttributeEstimate(
+            schema[name], cast("FrequencyOracle", item.mechanism), tally, n, counted
+        )
+        for name, item, (n, tally) in zip(names, request.items, collected.tallies, strict=True)
+    ]
     return FrequencyRelease(
-        schema=replace(fleet.source.schema, attributes=tuple(attributes.values())),
-        estimates=tuple(
-            AttributeEstimate(attributes[name], oracle, parts[name], turnout.counted)
-            for name, oracle in request.oracles
-        ),
-        turnout=turnout,
+        schema=replace(schema, attributes=tuple(schema[name] for name in names)),
+        estimates=tuple(estimates),
+        turnout=collected.turnout,
         plan_hash=request.plan.hash,
         loss=request.loss,
         ledger=fleet.ledger,

@@ -14,7 +14,7 @@ from typing import Literal
 
 from dpsim.core.errors import DpsimError
 from dpsim.data.sources import parse_generated
-from dpsim.protocols.frequency import frequency_request
+from dpsim.protocols.frequency import Round, frequency_request
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.preflight import BYTES_FOR_RAY, BYTES_PER_ACTOR, free_memory
 from dpsim.runtime.versions import versions_here
@@ -87,7 +87,7 @@ def _ray(address: str | None) -> Check:
     try:
         for place in (FleetPlace("local", 1), FleetPlace("ray", 1, address)):
             with open_fleet(place, source, 0, LedgerBook(1)) as fleet:
-                request = frequency_request(source.schema, source.schema.names, 1, 0)
+                request = frequency_request(source.schema, source.schema.names, 1, Round())
                 digests.append(fleet.ask(request).tobytes())
     except DpsimError as error:
         return Check("ray", "fail", str(error))

@@ -18,7 +18,8 @@ from dpsim.core.records import Block, blocks_of
 from dpsim.core.rng import Purpose, draws_at
 from dpsim.data.block_store import BlockStore, BlockStoreWriter
 from dpsim.data.sources import block_size_for, parse_generated
-from dpsim.protocols.frequency import FrequencyRequest, frequency_request
+from dpsim.protocols.collect import CollectRequest
+from dpsim.protocols.frequency import Round, frequency_request
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.local import LocalFleet
 from dpsim.runtime.ray_fleet import RayFleet
@@ -39,7 +40,7 @@ def make_store(folder: Path) -> BlockStore:
         return writer.finish()
 
 
-def bare_kernel(store: BlockStore, request: FrequencyRequest, blocks: list[Block]) -> bytes:
+def bare_kernel(store: BlockStore, request: CollectRequest, blocks: list[Block]) -> bytes:
     """Draw, perturb, tally: nothing else, on the same mapped codes."""
     oracles = dict(request.oracles)
     totals = {name: np.zeros(CODES, np.int64) for name in oracles}
@@ -58,7 +59,7 @@ def bare_kernel(store: BlockStore, request: FrequencyRequest, blocks: list[Block
 
 
 def in_two_processes(
-    pool: ProcessPoolExecutor, store: BlockStore, request: FrequencyRequest
+    pool: ProcessPoolExecutor, store: BlockStore, request: CollectRequest
 ) -> bytes:
     """The bare kernel in two processes without Ray: the same cores, the same cells."""
     blocks = list(blocks_of(store.n, store.block_size))
@@ -68,7 +69,7 @@ def in_two_processes(
     return (sums[0] + sums[1]).tobytes()
 
 
-def asked(make: partial[LocalFleet] | partial[RayFleet], request: FrequencyRequest) -> bytes:
+def asked(make: partial[LocalFleet] | partial[RayFleet], request: CollectRequest) -> bytes:
     """One round of a fleet that is there already, with an aggregator that knows nothing yet."""
     with make() as fleet:
         return fleet.ask(request)[3:].tobytes()
@@ -80,7 +81,7 @@ class Standing:
     def __init__(self, store: BlockStore, shards: int) -> None:
         self.fleet = RayFleet(store, SEED, LedgerBook(10**6), shards=shards)
 
-    def round(self, request: FrequencyRequest) -> bytes:
+    def round(self, request: CollectRequest) -> bytes:
         """Ask, and have the aggregator forget, so that the next turn does all the work."""
         import ray
 
@@ -96,7 +97,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         store = make_store(Path(folder))
         names = store.schema.names
-        request = frequency_request(store.schema, names, ATTRIBUTES, SEED)
+        request = frequency_request(store.schema, names, ATTRIBUTES, Round(SEED))
         blocks = list(blocks_of(store.n, store.block_size))
         print(f"{USERS:,} users x {ATTRIBUTES} attributes, {len(blocks)} blocks")
         with ray_session(3), ProcessPoolExecutor(2, get_context("spawn")) as pool:

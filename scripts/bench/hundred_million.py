@@ -13,7 +13,7 @@ import ray
 from _side_by_side import peak_bytes, verdict
 
 from dpsim.data.sources import parse_generated
-from dpsim.protocols.frequency import estimate_frequencies, frequency_request
+from dpsim.protocols.frequency import Round, estimate_frequencies, frequency_request
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.progress import RoundProgress
 from dpsim.runtime.ray_fleet import RayFleet
@@ -26,7 +26,7 @@ def main() -> None:
     """One round, all attributes, as many shards as processors."""
     users = int(float(sys.argv[1])) if len(sys.argv) > 1 else 100_000_000
     table = parse_generated(f"uniform:n={users},d={ATTRIBUTES},k=2-16")
-    request = frequency_request(table.schema, table.schema.names, 10, 0)
+    request = frequency_request(table.schema, table.schema.names, 10, Round())
     shards = len(os.sched_getaffinity(0))
     told = [time.monotonic()]
 

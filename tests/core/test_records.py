@@ -19,7 +19,7 @@ SECRET = 201
 @pytest.fixture
 def records():
     columns = {"age": np.array([SECRET, SECRET], np.uint8)}
-    return PrivateRecords(Block(4, 2), columns.__getitem__)
+    return PrivateRecords(Block(4, 2), lambda part: columns.__getitem__)
 
 
 def test_open_is_the_way_to_the_values(records):

@@ -57,10 +57,10 @@ def test_clients_have_the_known_draws():
 def test_clients_send_the_known_reports():
     oracle = GRR(10, 1)
     truth = np.array([0, 0, 7, 0, 4, 6, 9, 0, 6, 9, 7, 2, 4, 3, 5, 0], np.uint8)
-    reports = oracle.perturb(truth, draws_at(GOLDEN, 0, 16))
+    reports = oracle.respond(truth, draws_at(GOLDEN, 0, 16))
     assert reports.tolist() == [2, 4, 9, 0, 6, 0, 0, 3, 9, 1, 7, 7, 4, 5, 5, 6]
     raw = np.random.Philox(key=np.array([1, 2], np.uint64)).random_raw(8).astype("<u8")
-    reports = oracle.perturb((np.arange(16) % 10).astype(np.uint8), raw.view("<u4"))
+    reports = oracle.respond((np.arange(16) % 10).astype(np.uint8), raw.view("<u4"))
     assert reports.tolist() == [6, 0, 2, 1, 2, 5, 4, 9, 2, 9, 5, 3, 0, 1, 6, 6]
 
 
@@ -74,7 +74,7 @@ def test_a_whole_round_has_the_known_tally(block_size):
             data = draws_at((7, "data", "", attribute), block.start, block.n) / 2**32
             codes = np.minimum(np.floor(data**2 * 10), 9).astype(np.uint8)
             draws = draws_at((20260, "grr", HASH, attribute), block.start, block.n)
-            tally[attribute] += oracle.tally(oracle.perturb(codes[sends], draws[sends]))
+            tally[attribute] += oracle.tally(oracle.respond(codes[sends], draws[sends]))
     assert tally.sum(axis=1).tolist() == [1_898_917] * 6
     assert tally[0].tolist() == [
         250122, 198916, 189544, 185904, 182170, 180957, 179504, 178192, 176892, 176716,

@@ -132,9 +132,9 @@ def assert_both_ends(oracle, truth):
     ends = np.array([starts[:-1], [start - 1 for start in starts[1:]]], kind)
     codes = np.full(ends.shape, truth, np.min_scalar_type(size - 1))
     others = np.delete(np.arange(size), truth)
-    np.testing.assert_array_equal(oracle.perturb(codes, ends), np.array([others, others]))
+    np.testing.assert_array_equal(oracle.respond(codes, ends), np.array([others, others]))
     told = np.array([0, oracle.truth_atoms - 1], kind)
-    assert oracle.perturb(codes[0, :1].repeat(2), told).tolist() == [truth, truth]
+    assert oracle.respond(codes[0, :1].repeat(2), told).tolist() == [truth, truth]
 
 
 @pytest.mark.statistical
@@ -144,7 +144,7 @@ def assert_both_ends(oracle, truth):
 def test_samples_follow_the_channel(size, epsilon):
     oracle = GRR(size, epsilon)
     draws = draws_for(oracle, 20_000)
-    laws.assert_samples_follow(oracle.channel(), oracle.perturb, draws, {0, 1, size - 1})
+    laws.assert_samples_follow(oracle.channel(), oracle.respond, draws, {0, 1, size - 1})
 
 
 @pytest.mark.statistical
@@ -152,7 +152,7 @@ def test_samples_follow_the_channel(size, epsilon):
 def test_the_sampling_law_has_power(wrong):
     oracle, other = GRR(5, 1), GRR(5, wrong)
     with pytest.raises(AssertionError):
-        laws.assert_samples_follow(oracle.channel(), other.perturb, draws_for(other, 20_000))
+        laws.assert_samples_follow(oracle.channel(), other.respond, draws_for(other, 20_000))
 
 
 @pytest.mark.statistical
@@ -172,7 +172,7 @@ def mean_ratio(perturbing, stating, repeats=1000, n=500):
     draws = draws_for(perturbing, repeats * n).reshape(repeats, n)
     expected = np.array([stating.variance(n, float(share)) for share in counts / n])
     ratios = [
-        (perturbing.estimate(perturbing.tally(perturbing.perturb(codes, row)), n) - counts / n)
+        (perturbing.estimate(perturbing.tally(perturbing.respond(codes, row)), n) - counts / n)
         ** 2
         / expected
         for row in draws
@@ -223,7 +223,7 @@ def test_permuting_the_codes_permutes_the_estimate(oracle, random):
 
 def test_the_largest_epsilon_recovers_the_truth():
     oracle, codes = GRR(100, 30), (np.arange(5_000) % 100).astype(np.uint8)
-    np.testing.assert_array_equal(oracle.perturb(codes, draws_for(oracle, 5_000)), codes)
+    np.testing.assert_array_equal(oracle.respond(codes, draws_for(oracle, 5_000)), codes)
     np.testing.assert_allclose(oracle.estimate(oracle.tally(codes), 5_000), 0.01)
 
 
@@ -231,7 +231,7 @@ def test_the_largest_epsilon_recovers_the_truth():
 def test_one_code_is_the_identity_at_no_loss(epsilon):
     oracle = GRR(1, epsilon)
     codes = np.zeros(5, np.uint8)
-    reports = oracle.perturb(codes, draws_for(oracle, 5))
+    reports = oracle.respond(codes, draws_for(oracle, 5))
     assert reports.tolist() == [0] * 5
     assert reports is not codes
     assert oracle.loss.epsilon == oracle.real_epsilon == 0
@@ -244,10 +244,10 @@ def test_reports_have_the_type_of_the_codes_and_leave_them_alone():
     oracle = GRR(10, 1)
     codes = (np.arange(100) % 10).astype(np.uint16)
     codes.flags.writeable = False
-    reports = oracle.perturb(codes, draws_for(oracle, 100))
+    reports = oracle.respond(codes, draws_for(oracle, 100))
     assert reports.dtype == np.uint16
     assert reports.tolist() != codes.tolist() == [code % 10 for code in range(100)]
-    assert oracle.perturb(codes[:0], draws_for(oracle, 0)).size == 0
+    assert oracle.respond(codes[:0], draws_for(oracle, 0)).size == 0
 
 
 def test_the_ledger_is_charged_what_was_declared():
@@ -288,7 +288,7 @@ def test_an_epsilon_below_the_grid_is_refused():
 def test_codes_outside_the_domain_are_counted_and_never_echoed():
     codes = np.array([0, 77, 2, 99], np.uint8)
     with pytest.raises(InputError) as caught:
-        GRR(3, 1).perturb(codes, draws_for(GRR(3, 1), 4))
+        GRR(3, 1).respond(codes, draws_for(GRR(3, 1), 4))
     assert str(caught.value) == "2 of 4 codes lie outside 0..2"
 
 
@@ -296,13 +296,13 @@ def test_codes_too_narrow_for_a_lie_are_refused():
     """A lie of 300 in eight bits would be 44: a wrong report, and no error."""
     oracle = GRR(1000, 4)
     with pytest.raises(InputError, match=r"uint8 cannot hold the codes 0\.\.999"):
-        oracle.perturb(np.zeros(3, np.uint8), draws_for(oracle, 3))
+        oracle.respond(np.zeros(3, np.uint8), draws_for(oracle, 3))
 
 
 @pytest.mark.parametrize(("epsilon", "wrong"), [(1, np.uint64), (20, np.uint32)])
 def test_draws_of_the_wrong_width_are_refused(epsilon, wrong):
     with pytest.raises(InputError, match="draws must have"):
-        GRR(2, epsilon).perturb(np.zeros(3, np.uint8), np.zeros(3, wrong))
+        GRR(2, epsilon).respond(np.zeros(3, np.uint8), np.zeros(3, wrong))
 
 
 @pytest.mark.parametrize("n", [0, -1])

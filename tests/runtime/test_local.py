@@ -12,14 +12,14 @@ from dpsim.core.ledger import BudgetExceededError
 from dpsim.core.records import Block
 from dpsim.data.sources import parse_generated
 from dpsim.mechanisms.grr import GRR
-from dpsim.protocols.frequency import FrequencyRequest
 from dpsim.protocols.participation import Participation
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.local import LocalFleet
 from dpsim.runtime.progress import RoundProgress
+from tests.rounds import asking
 
 USERS = parse_generated("zipf:n=205,k=4,seed=3", block_size=10)
-REQUEST = FrequencyRequest("demo", 0, (("a0", GRR(4, 1)),), Participation(Fraction(1, 5)))
+REQUEST = asking(USERS, GRR(4, 1), Participation(Fraction(1, 5)))
 EXPECTED = LocalFleet(USERS, 9, LedgerBook(1)).ask(REQUEST)
 
 

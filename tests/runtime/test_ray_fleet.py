@@ -15,7 +15,7 @@ from dpsim.core.ledger import BudgetExceededError
 from dpsim.core.records import Block
 from dpsim.data.block_store import BlockStoreWriter, DataChangedError
 from dpsim.data.sources import parse_generated
-from dpsim.protocols.frequency import frequency_request
+from dpsim.protocols.frequency import Round, frequency_request
 from dpsim.protocols.participation import Participation
 from dpsim.runtime.coordinator import IncompleteRoundError, Pace
 from dpsim.runtime.ledger_book import LedgerBook
@@ -28,7 +28,9 @@ pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 
 USERS = parse_generated("planted:n=120001,d=5,k=3-9", block_size=4_000)
 PARTICIPATION = Participation(Fraction(1, 10), latency_ms=100, deadline_ms=250)
-REQUEST = frequency_request(USERS.schema, USERS.schema.names, "1", 9, PARTICIPATION)
+REQUEST = frequency_request(
+    USERS.schema, USERS.schema.names, "1", Round(9, participation=PARTICIPATION)
+)
 EXPECTED = LocalFleet(USERS, 9, LedgerBook(1)).ask(REQUEST)
 
 

@@ -9,7 +9,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from dpsim.data.sources import parse_generated
-from dpsim.protocols.frequency import frequency_request
+from dpsim.protocols.frequency import Round, frequency_request
 from dpsim.runtime import ray_session
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.local import LocalFleet
@@ -49,7 +49,7 @@ def node_of(actor):
 
 def test_a_node_removed_in_mid_round_costs_time_and_nothing_else(cluster):
     users = parse_generated("planted:n=4000000,d=4,k=5", block_size=65_536)
-    request = frequency_request(users.schema, users.schema.names, "1", 3)
+    request = frequency_request(users.schema, users.schema.names, "1", Round(3))
     expected = LocalFleet(users, 3, LedgerBook(1)).ask(request)
     doomed = cluster.add_node(num_cpus=1, resources={"shard": 1})
     cluster.wait_for_nodes()

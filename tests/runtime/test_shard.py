@@ -12,13 +12,14 @@ from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import Block, PrivateRecords, blocks_of
 from dpsim.data.sources import parse_generated
 from dpsim.mechanisms.grr import GRR
-from dpsim.protocols.frequency import FrequencyRequest
+from dpsim.protocols.collect import CollectRequest, Item
 from dpsim.runtime import shard as module
 from dpsim.runtime.shard import Shard, ShardError
+from tests.rounds import asking
 
 USERS = parse_generated("zipf:n=100,k=4,seed=3", block_size=10)
 BLOCKS = blocks_of(100, 10)
-REQUEST = FrequencyRequest("demo", 0, (("a0", GRR(4, 1)),))
+REQUEST = asking(USERS, GRR(4, 1))
 CANARY = "s3cr3t-c4n4ry"
 
 
@@ -29,7 +30,7 @@ def shard(limit=1, source=USERS, seed=9):
 def test_an_answer_is_the_tally_of_the_block():
     answer = shard().answer(REQUEST, BLOCKS[2])
     assert (answer.plan_hash, answer.block) == (REQUEST.plan.hash, BLOCKS[2])
-    assert answer.tally[3:].sum() == answer.tally[0] == 10
+    assert answer.tally[4:].sum() == answer.tally[3] == answer.tally[0] == 10
 
 
 def test_a_restarted_shard_repeats_its_answer_and_one_shard_asks_no_price_twice():
@@ -53,14 +54,16 @@ def test_a_greedy_coordinator_is_refused_by_the_shard_itself():
     with pytest.raises(BudgetExceededError):
         greedy.answer(replace(REQUEST, round_id=1), BLOCKS[0])
     with pytest.raises(PlanConflictError):
-        greedy.answer(replace(REQUEST, oracles=(("a0", GRR(4, "0.1")),)), BLOCKS[0])
+        greedy.answer(
+            replace(REQUEST, items=(Item((USERS.schema["a0"],), GRR(4, "0.1")),)), BLOCKS[0]
+        )
 
 
-class Leak(FrequencyRequest):
+class Leak(CollectRequest):
     """Asks as a frequency request does, and answers with the truth."""
 
     def answer(self, records, noise):
-        return np.bincount(records.open("a0"), minlength=7)
+        return np.bincount(records.open("a0"), minlength=8)
 
 
 def test_requests_that_dpsim_does_not_define_are_refused_unanswered():
@@ -75,7 +78,7 @@ def test_requests_that_dpsim_does_not_define_are_refused_unanswered():
             return USERS.read(block)
 
     with pytest.raises(InputError, match=r"requests of dpsim.protocols only"):
-        shard(source=Watched()).answer(Leak("demo", 0, REQUEST.oracles), BLOCKS[0])
+        shard(source=Watched()).answer(Leak("demo", 0, "", REQUEST.items), BLOCKS[0])
     assert reads == []
 
 
@@ -90,7 +93,7 @@ class Failing:
         def fail(name):
             raise self.error
 
-        return PrivateRecords(block, fail)
+        return PrivateRecords(block, lambda part: fail)
 
 
 @pytest.mark.parametrize("error", [KeyError(CANARY), ValueError(CANARY), RuntimeError(CANARY)])
@@ -120,10 +123,10 @@ def test_an_error_of_dpsim_passes_as_it_is():
 def test_what_is_no_tally_does_not_leave(monkeypatch):
     monkeypatch.setattr(module, "REQUESTS", frozenset({Rows}))
     with pytest.raises(InputError, match="only answer with the int64 tally of the plan"):
-        shard().answer(Rows("demo", 0, REQUEST.oracles), BLOCKS[0])
+        shard().answer(Rows("demo", 0, "", REQUEST.items), BLOCKS[0])
 
 
-class Rows(FrequencyRequest):
+class Rows(CollectRequest):
     """Answers with one number per user."""
 
     def answer(self, records, noise):

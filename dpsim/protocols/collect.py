@@ -1,0 +1,217 @@
+"""One round: every user sends perturbed values, of all attributes or of one that is sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from hashlib import blake2b
+from operator import add, or_
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsim.core.arrays import Counts
+from dpsim.core.errors import InputError
+from dpsim.core.plan import Parameters, Plan, Use, canonical
+from dpsim.core.privacy import PrivacyLoss
+from dpsim.core.records import PrivateRecords
+from dpsim.core.rng import AGGREGATE_UNIT, ClientNoise, Purpose, draws_at, generator_at
+from dpsim.core.schema import Attribute
+from dpsim.mechanisms.interfaces import CountLaw, Randomizer
+from dpsim.protocols.base import Fleet, Layout
+from dpsim.protocols.participation import EVERYBODY, Participation, Turnout
+
+Collect = Literal["split", "sample"]
+Fidelity = Literal["record", "aggregate"]
+
+_TURNOUT = "\0turnout"  # no attribute can have this name
+_CHUNK = 1 << 16  # users whose codes, draws and reports stay in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One mechanism on one attribute or several, as codes or as numbers in [-1, 1]."""
+
+    attributes: tuple[Attribute, ...]
+    mechanism: Randomizer
+    as_numbers: bool = False
+
+    @property
+    def name(self) -> str:
+        """The attributes' names: the subject of the item's draws."""
+        return ", ".join(attribute.name for attribute in self.attributes)
+
+    @property
+    def use(self) -> Use:
+        """The item as a part of the plan."""
+        names = tuple(attribute.name for attribute in self.attributes)
+        return Use(names, type(self.mechanism).__name__, self.mechanism.parameters)
+
+    def inputs(self, records: PrivateRecords) -> NDArray[Any]:
+        """What the mechanism perturbs: a vector, or one column per attribute."""
+        columns = [self._column(records, attribute) for attribute in self.attributes]
+        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+
+    def _column(self, records: PrivateRecords, attribute: Attribute) -> NDArray[Any]:
+        codes = records.open(attribute.name)
+        return attribute.numbers[codes] if self.as_numbers else codes
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One of several disjoint parts of the users, drawn once for a whole experiment."""
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectRequest:
+    """Ask every user, or every user of a group, for perturbed values.
+
+    ``split``: each user answers all items, and the losses add up. ``sample``: each user
+    answers one item, drawn without looking at the record, and pays for that one.
+    """
+
+    experiment: str
+    round_id: int
+    question: str
+    items: tuple[Item, ...]
+    collect: Collect = "split"
+    participation: Participation = EVERYBODY
+    fidelity: Fidelity = "record"
+    group: Group | None = None
+
+    @property
+    def plan(self) -> Plan:
+        group: Parameters = ()
+        if self.group is not None:
+            group = (("number", self.group.number), ("of", self.group.of))
+        return Plan(
+            experiment=self.experiment,
+            round_id=self.round_id,
+            question=self.question,
+            uses=tuple(item.use for item in self.items),
+            collect=self.collect,
+            group=group,
+            participation=self.participation.parameters,
+            fidelity=self.fidelity,
+        )
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        compose = add if self.collect == "split" else or_
+        return reduce(compose, (item.mechanism.loss for item in self.items))
+
+    @property
+    def layout(self) -> Layout:
+        sizes = ((item.name, 1 + item.mechanism.tally_size) for item in self.items)
+        return Layout(((_TURNOUT, 3), *sizes))
+
+    def answer(self, records: PrivateRecords, noise: ClientNoise) -> Counts:
+        """The tally of the block's reports: per item, how many and their sum."""
+        total = np.zeros(self.layout.size, np.int64)
+        parts = self.layout.split(total)
+        size = AGGREGATE_UNIT if self.fidelity == "aggregate" else _CHUNK
+        for block in records.block.parts(size):
+            chunk = noise.part(block)
+            places = self._counted(chunk, parts[_TURNOUT])
+            self._add(records.part(block), chunk, places, parts)
+        return total
+
+    def _add(
+        self,
+        records: PrivateRecords,
+        noise: ClientNoise,
+        places: NDArray[np.int64] | None,
+        parts: dict[str, Counts],
+    ) -> None:
+        for item, chosen in zip(self.items, self._choose(noise, places), strict=True):
+            part = parts[item.name]
+            part[0] += noise.block.n if chosen is None else chosen.size
+            if self.fidelity == "aggregate":
+                part[1:] += _simulate(item, records, noise, chosen)
+            else:
+                inputs = item.inputs(records)
+                inputs = inputs if chosen is None else inputs[chosen]
+                reports = item.mechanism.perturb(inputs, noise.of(item.name, chosen))
+                part[1:] += item.mechanism.tally(reports)
+
+    def _choose(
+        self, noise: ClientNoise, places: NDArray[np.int64] | None
+    ) -> Iterator[NDArray[np.int64] | None]:
+        """Per item the places of the users that answer it; None for all."""
+        if self.collect == "split":
+            yield from (places for _ in self.items)
+            return
+        draws = noise.draws(Purpose.SAMPLE, "").astype(np.uint64)
+        choice = (draws * np.uint64(len(self.items))) >> np.uint64(32)
+        for number in range(len(self.items)):
+            chosen = np.flatnonzero(choice == number)
+            yield chosen if places is None else np.intersect1d(chosen, places, True)
+
+    def _counted(self, noise: ClientNoise, turnout: Counts) -> NDArray[np.int64] | None:
+        """Add who is counted, late, dropped; the places of the counted, or None for all."""
+        invited = np.ones(noise.block.n, bool) if self.group is None else self._in_group(noise)
+        if self.participation.is_certain:
+            turnout[0] += np.count_nonzero(invited)
+            return None if self.group is None else np.flatnonzero(invited)
+        sent, in_time = self.participation.draw(noise)
+        n_invited, n_sent = np.count_nonzero(invited), np.count_nonzero(sent & invited)
+        n_in_time = np.count_nonzero(in_time & invited)
+        turnout += (n_in_time, n_sent - n_in_time, n_invited - n_sent)
+        return np.flatnonzero(in_time & invited)
+
+    def _in_group(self, noise: ClientNoise) -> NDArray[np.bool_]:
+        """Drawn by experiment, not by plan: the groups of all its rounds are disjoint."""
+        group = self.group or Group(0, 1)
+        address = (noise.seed, Purpose.SAMPLE.value, self.experiment, "group")
+        draws = draws_at(address, noise.block.start, noise.block.n).astype(np.uint64)
+        numbers = (draws * np.uint64(group.of)) >> np.uint64(32)
+        return np.asarray(numbers == group.number, np.bool_)
+
+
+def _simulate(
+    item: Item, records: PrivateRecords, noise: ClientNoise, chosen: NDArray[np.int64] | None
+) -> Counts:
+    """The item's tally drawn from its exact law, given the true counts of one unit of users."""
+    if not isinstance(item.mechanism, CountLaw) or len(item.attributes) != 1:
+        raise InputError(
+            f"{type(item.mechanism).__name__} has no law of counts; use fidelity = record"
+        )
+    attribute = item.attributes[0]
+    histogram = records.histogram(attribute.name, attribute.size, chosen)
+    unit, rest = divmod(noise.block.start, AGGREGATE_UNIT)
+    if rest:
+        raise InputError(
+            f"fidelity = aggregate needs a block size that is a multiple of {AGGREGATE_UNIT}"
+        )
+    address = (noise.seed, Purpose.AGGREGATE.value, noise.plan_hash, item.name)
+    return item.mechanism.simulate(histogram, generator_at(address, unit))
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a round brought in: who took part, and each item's number of reports and tally."""
+
+    turnout: Turnout
+    tallies: tuple[tuple[int, Counts], ...]
+
+
+def collect(fleet: Fleet, request: CollectRequest) -> Collected:
+    """Run the round: pay and ask. Nobody there: nothing asked, nothing paid."""
+    nothing = np.zeros(request.layout.size, np.int64)
+    parts = request.layout.split(fleet.ask(request) if fleet.source.n else nothing)
+    return Collected(
+        Turnout(*map(int, parts[_TURNOUT])),
+        tuple((int(parts[item.name][0]), parts[item.name][1:]) for item in request.items),
+    )
+
+
+def name_of(question: str, seed: int, items: Sequence[Item], *rest: object) -> str:
+    """A name for an experiment after all that it asks, so that equal runs are replays."""
+    uses = [(item.use.attributes, item.use.mechanism, item.use.parameters) for item in items]
+    text = canonical([seed, uses, *rest])
+    return f"{question} {blake2b(text, digest_size=8).hexdigest()}"

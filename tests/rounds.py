@@ -1,0 +1,10 @@
+"""Rounds for tests: one oracle on one attribute of generated users."""
+
+from dpsim.protocols.collect import CollectRequest, Item
+from dpsim.protocols.participation import EVERYBODY
+
+
+def asking(source, oracle, participation=EVERYBODY, round_id=0):
+    """A round about the first attribute."""
+    item = Item((source.schema.attributes[0],), oracle)
+    return CollectRequest("demo", round_id, "frequencies", (item,), participation=participation)
