@@ -2,7 +2,7 @@
 
     >>> from dpsim import FrequencyEstimator
     >>> release = FrequencyEstimator("grr", epsilon=1.0).fit("zipf:n=10000,k=4").release_
-    >>> release.frequencies("a0")  # doctest: +SKIP
+    >>> release.table("a0")  # doctest: +SKIP
 
 A simulator: seeded noise is for study, not for protecting people.
 """
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from dpsim.core.privacy import PrivacyLoss
     from dpsim.core.schema import Attribute, Bins, Category, CodeRange, Schema
     from dpsim.data.schema_file import load_schema
-    from dpsim.experiments.estimators import FrequencyEstimator
+    from dpsim.experiments.estimators import (
+        FrequencyEstimator,
+        KeyValueEstimator,
+        MeanEstimator,
+    )
     from dpsim.mechanisms.grr import GRR
-    from dpsim.protocols.frequency import FrequencyRelease
+    from dpsim.protocols.release import Release
     from dpsim.runtime.ledger_book import LedgerBook
 
 _HOMES = {
@@ -28,11 +32,13 @@ _HOMES = {
     "CodeRange": "dpsim.core.schema",
     "DpsimError": "dpsim.core.errors",
     "FrequencyEstimator": "dpsim.experiments.estimators",
-    "FrequencyRelease": "dpsim.protocols.frequency",
     "GRR": "dpsim.mechanisms.grr",
+    "KeyValueEstimator": "dpsim.experiments.estimators",
     "Ledger": "dpsim.core.ledger",
     "LedgerBook": "dpsim.runtime.ledger_book",
+    "MeanEstimator": "dpsim.experiments.estimators",
     "PrivacyLoss": "dpsim.core.privacy",
+    "Release": "dpsim.protocols.release",
     "Schema": "dpsim.core.schema",
     "load_schema": "dpsim.data.schema_file",
 }
@@ -45,10 +51,12 @@ __all__ = [
     "CodeRange",
     "DpsimError",
     "FrequencyEstimator",
-    "FrequencyRelease",
+    "KeyValueEstimator",
     "Ledger",
     "LedgerBook",
+    "MeanEstimator",
     "PrivacyLoss",
+    "Release",
     "Schema",
     "load_schema",
 ]

@@ -8,10 +8,11 @@ COMMANDS = {
     "demo": "The main job on generated data, in a minute.",
     "run": "Run one method on one table, with one budget.",
     "resume": "Finish a run that was stopped.",
+    "explain": "What a method does, guarantees and costs.",
+    "audit": "Test that mechanisms keep their promise.",
     "data": "Propose a schema, check a table, make one.",
     "doctor": "Check Python, Ray, memory, disk and rights.",
 }
-METHODS = ("grr",)
 
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:

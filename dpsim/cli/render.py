@@ -24,10 +24,11 @@ def as_table(result: dict[str, Any]) -> None:
     """The estimates, then what they cost and where they are kept."""
     truths = {}
     if result["evaluation"] is not None:
-        truths = {row["name"]: row for row in result["evaluation"]["attributes"]}
+        rows = result["evaluation"]["true"]
+        truths = {(row["attribute"], row["label"], row["unit"]): row["value"] for row in rows}
     shown = result["attributes"][:_MOST_ATTRIBUTES]
     for item in shown:
-        echo("\n".join(_attribute(item, truths.get(item["name"]))))
+        echo("\n".join(_attribute(item, truths)))
         echo("")
     hidden = len(result["attributes"]) - len(shown)
     if hidden:
@@ -46,13 +47,7 @@ def facts(result: dict[str, Any]) -> Iterator[str]:
         f"per {privacy['unit']} ({privacy['neighbors']}) · trusted: nobody"
     )
     if result["evaluation"] is not None:
-        rows = [row for row in result["evaluation"]["attributes"] if "rmse" in row]
-        if rows:
-            worst = max(rows, key=lambda row: row["rmse"])
-            yield (
-                f"error   at most {100 * worst['rmse']:.2f} points root mean square "
-                f"({worst['name']}; theory {100 * worst['expected_rmse']:.2f})"
-            )
+        yield from _error(result)
     for text in result["notes"]:
         yield f"note    {text}"
     if not users["counted"]:
@@ -60,27 +55,54 @@ def facts(result: dict[str, Any]) -> Iterator[str]:
     yield f"kept    {result['run']}"
 
 
-def _attribute(item: dict[str, Any], truth: dict[str, Any] | None) -> Iterator[str]:
-    yield f"{item['name']} · {len(item['labels']):,} codes · ε={item['epsilon']}"
-    if item["estimate"] is None:
+def _error(result: dict[str, Any]) -> Iterator[str]:
+    found = result["evaluation"]["accuracy"]
+    if not found:
         return
-    labels = [_fit(label, 20) for label in item["labels"]]
-    width = max([len("code"), *map(len, labels[:_MOST_CODES])])
-    head = f"  {'code':<{width}}  {'share':>7}  {'±95 %':>6}"
-    yield head + (f"  {'true':>7}" if truth else "")
-    top = max(0.01, *item["estimate"], *(truth["true"] if truth else []))
-    for place in range(min(len(labels), _MOST_CODES)):
-        share, half = item["estimate"][place], item["half_width_95"][place]
-        line = f"  {labels[place]:<{width}}  {100 * share:>6.2f}%  {100 * half:>6.2f}"
-        if truth:
-            line += f"  {100 * truth['true'][place]:>6.2f}%"
-        yield f"{line}  {_bar(share / top)}".rstrip()
-    if len(labels) > _MOST_CODES:
-        yield f"  … and {len(labels) - _MOST_CODES:,} more codes"
+    worst = max(found, key=lambda row: row["rmse"] / (row["expected_rmse"] or 1))
+    units = {row["unit"] for item in result["attributes"] for row in item["rows"]}
+    scale, unit = (100, " points") if "share" in units else (1, "")
+    expected = worst["expected_rmse"]
+    theory = "" if expected is None else f" (theory {scale * expected:.4g})"
+    size = f"{scale * worst['rmse']:.4g}{unit}"
+    yield f"error   {size} root mean square, {worst['attribute']}{theory}"
 
 
-def _bar(part: float) -> str:
-    return "█" * max(0, round(part * _BAR))
+def _attribute(
+    item: dict[str, Any], truths: dict[tuple[str, str, str], float | None]
+) -> Iterator[str]:
+    codes = f"{item['codes']:,} codes"
+    yield f"{item['name']} · {item['mechanism']} · {codes} · ε={item['epsilon']}"
+    rows = item["rows"][:_MOST_CODES]
+    width = max([len("code"), *(len(_fit(row["label"], 20)) for row in rows)])
+    head = f"  {'':<{width}}  {'estimate':>10}  {'±95 %':>8}"
+    yield head + (f"  {'true':>10}" if truths else "")
+    known = [row["estimate"] for row in rows if row["unit"] == "share"]
+    known += [truths.get((item["name"], row["label"], "share")) for row in rows]
+    top = max([0.01, *(value for value in known if value is not None)])
+    for row in rows:
+        line = f"  {_fit(row['label'], 20):<{width}}  {_number(row['estimate'], row):>10}"
+        half = row["half_width_95"]
+        line += f"  {'' if half is None else _number(half, row).removesuffix('%'):>8}"
+        if truths:
+            truth = truths.get((item["name"], row["label"], row["unit"]))
+            line += f"  {_number(truth, row):>10}"
+        yield f"{line}  {_bar(row, top)}".rstrip()
+    if len(item["rows"]) > _MOST_CODES:
+        yield f"  … and {len(item['rows']) - _MOST_CODES:,} more"
+
+
+def _number(value: float | None, row: dict[str, Any]) -> str:
+    if value is None:
+        return "unknown"
+    return f"{100 * value:.2f}%" if row["unit"] == "share" else f"{value:.5g}"
+
+
+def _bar(row: dict[str, Any], top: float) -> str:
+    if row["unit"] != "share" or row["estimate"] is None:
+        return ""
+    length: int = round(row["estimate"] / top * _BAR)
+    return "█" * min(_BAR, max(0, length))
 
 
 def _fit(text: str, width: int) -> str:

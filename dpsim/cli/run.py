@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from dpsim.cli import options
-from dpsim.cli.names import METHODS, suggestion
+from dpsim.cli.names import suggestion
+from dpsim.experiments.methods import METHODS
 
 
 @click.command()
@@ -27,6 +28,34 @@ from dpsim.cli.names import METHODS, suggestion
     help="Ask for this attribute only; repeatable. [default: all, ε split evenly]",
 )
 @click.option("--epsilon", default="1", show_default=True, help="Loss per user: 1, 0.1, 1/14.")
+@click.option(
+    "--collect",
+    type=click.Choice(["split", "sample"]),
+    default="split",
+    show_default=True,
+    help="Each user answers all attributes, or samples one.",
+)
+@click.option(
+    "--fidelity",
+    type=click.Choice(["record", "aggregate"]),
+    default="record",
+    show_default=True,
+    help="Perturb every user, or draw the counts from their law.",
+)
+@click.option(
+    "--postprocess",
+    default=None,
+    help="norm-sub, norm, norm-mul, norm-cut, base-pos or base-cut, on shares.",
+)
+@click.option("--rounds", type=int, default=None, help="Rounds of l-*, rappor, privkvm, pem.")
+@click.option(
+    "--first-share",
+    default="0.5",
+    show_default=True,
+    help="Loss of a memoized user's first report, as a share of ε.",
+)
+@click.option("--pad", type=int, default=1, show_default=True, help="Keys per user in pckv-*.")
+@click.option("--top", type=int, default=10, show_default=True, help="Heavy hitters of pem.")
 @click.option("--limit", default=None, help="The most the ledger allows. [default: epsilon]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the noise.")
 @click.option(
@@ -82,14 +111,12 @@ def run(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Run METHOD on DATA, once, with one budget.
 
-    METHOD is grr. DATA is a CSV or Parquet file, or a generated table:
+    METHOD: see dpsim explain. DATA: a CSV or Parquet file, or a generated table:
     uniform:n=1e6,d=50,k=2-16 · zipf:k=8,s=1 · planted:d=10,k=2-5,parents=2
     """  # fmt: skip
     if method not in METHODS:
-        raise click.UsageError(
-            f"no method {method!r}.{suggestion(method, METHODS)} "
-            f"There are: {', '.join(METHODS)}"
-        )
+        near = suggestion(method, tuple(METHODS))
+        raise click.UsageError(f"no method {method!r}.{near} (dpsim explain lists all)")
     from dpsim.cli import render
     from dpsim.cli.progress import listening
     from dpsim.experiments.run import Job, resume, start

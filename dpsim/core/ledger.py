@@ -64,13 +64,16 @@ class Charge:
     loss: PrivacyLoss
     group: int | None = None
     """Which of the experiment's disjoint groups of users pays; None if all do."""
+    memo: str = ""
+    """Rounds with the same memo repeat permanent answers, which are paid for once."""
 
     @classmethod
     def of(cls, plan: Plan, loss: PrivacyLoss) -> Self:
         """The charge for a plan."""
         group = dict(plan.group).get("number")
         number = None if group is None else int(group)
-        return cls(plan.experiment, plan.round_id, plan.question, plan.hash, loss, number)
+        place = (plan.experiment, plan.round_id, plan.question, plan.hash)
+        return cls(*place, loss, number, plan.memo)
 
     def is_same_round(self, other: Charge) -> bool:
         """Whether both are about one round of one experiment."""
@@ -86,13 +89,18 @@ class Ledger:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """What one user has paid at most: all charges to everybody, and one group's share.
+        """What one user has paid at most.
 
-        Charges to disjoint groups of one experiment compose in parallel, the rest adds up.
+        Charges add up, except that memoized answers are paid once, and that charges to
+        disjoint groups of one experiment's users compose in parallel.
         """
         nothing = replace(self.limit, epsilon=Fraction(0), delta=Fraction(0))
         paid: dict[str, dict[int | None, PrivacyLoss]] = {}
+        known: set[tuple[str, int | None]] = set()
         for charge in self.charges:
+            if charge.memo and (charge.memo, charge.group) in known:
+                continue
+            known.add((charge.memo, charge.group))
             name = "" if charge.group is None else charge.experiment
             groups = paid.setdefault(name, {})
             groups[charge.group] = groups.get(charge.group, nothing) + charge.loss

@@ -75,6 +75,9 @@ class Plan:
     collect: str = "split"
     """Every user answers every use, or each samples one of them."""
     group: Parameters = ()
+    """Which of the experiment's disjoint groups of users is asked; empty for all."""
+    memo: str = ""
+    """A name for answers drawn once and repeated in every round; empty if there are none."""
     participation: Parameters = ()
     fidelity: str = "record"
     rng: str = RNG_VERSION

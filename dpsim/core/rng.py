@@ -20,7 +20,7 @@ from dpsim.core.arrays import Draws
 from dpsim.core.records import Block
 
 RNG_VERSION = "dpsim-rng-v1"
-AGGREGATE_UNIT = 1 << 16
+AGGREGATE_UNIT = 1 << 20
 """Users whose counts are drawn together: fixed, so that no layout changes a result."""
 
 Address: TypeAlias = tuple[int, str, str, str | int]

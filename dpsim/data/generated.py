@@ -31,6 +31,15 @@ class Node:
     size: int
     parents: tuple[str, ...]
     thresholds: NDArray[np.uint64] = field(repr=False)
+    may_be_missing: bool = False
+    """Whether the last code stands for a missing value."""
+
+    @property
+    def attribute(self) -> Attribute:
+        """The node as a schema knows it."""
+        if self.may_be_missing:
+            return Attribute(self.name, CodeRange(self.size - 1), "category")
+        return Attribute(self.name, CodeRange(self.size))
 
     @property
     def law(self) -> Frequencies:
@@ -56,8 +65,7 @@ class GeneratedTable:
     @property
     def schema(self) -> Schema:
         """The attributes: codes, declared by the generator."""
-        attributes = (Attribute(node.name, CodeRange(node.size)) for node in self.nodes)
-        return Schema(tuple(attributes), origin="generated")
+        return Schema(tuple(node.attribute for node in self.nodes), origin="generated")
 
     @property
     def fingerprint(self) -> str:
@@ -131,6 +139,8 @@ def _codes(
     code_type = np.min_scalar_type(node.size - 1)
     if not parents and _is_uniform(node):
         return ((draws * np.uint64(node.size)) >> np.uint64(32)).astype(code_type)
+    if not parents:
+        return np.searchsorted(node.thresholds[0], draws, side="right").astype(code_type)
     joint = np.zeros(draws.size, np.int64)
     for name, codes in zip(node.parents, parents, strict=True):
         joint = joint * by_name[name].size + codes

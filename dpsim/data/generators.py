@@ -32,6 +32,18 @@ def zipf_nodes(d: int, sizes: tuple[int, int], exponent: float, seed: int) -> tu
     )
 
 
+def pair_nodes(d: int, sizes: tuple[int, int], held: float, seed: int) -> tuple[Node, ...]:
+    """Keys that a share ``held`` of the users holds, with Zipf values; the rest is missing."""
+    if not 0 <= held <= 1:
+        raise InputError(f"f must be >= 0 and <= 1, got {held}")
+    nodes = []
+    for name, size in zip(_names(d), _sizes(d, sizes, seed), strict=True):
+        weights = 1 / np.arange(1.0, size + 1)
+        law = np.append(held * weights / weights.sum(), 1 - held)
+        nodes.append(Node(name, size + 1, (), thresholds_of(law[None]), may_be_missing=True))
+    return tuple(nodes)
+
+
 def planted_nodes(d: int, sizes: tuple[int, int], parents: int, seed: int) -> tuple[Node, ...]:
     """A random network: each attribute depends on up to ``parents`` earlier ones.
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from dpsim.core.checks import require_at_least
 from dpsim.core.errors import InputError
 from dpsim.data.generated import GeneratedTable, Node
-from dpsim.data.generators import planted_nodes, uniform_nodes, zipf_nodes
+from dpsim.data.generators import pair_nodes, planted_nodes, uniform_nodes, zipf_nodes
 
 _CELLS_PER_BLOCK = 9_000_000
 _BLOCK_SIZES = (1 << 13, 1 << 22)
@@ -52,6 +52,10 @@ _RECIPES = {
     "zipf": _Recipe(
         lambda v, seed: zipf_nodes(_whole(v, "d"), _range(v), _number(v, "s"), seed),
         {"n": "10000", "d": "1", "k": "8", "s": "1", "seed": "0"},
+    ),
+    "pairs": _Recipe(
+        lambda v, seed: pair_nodes(_whole(v, "d"), _range(v), _number(v, "f"), seed),
+        {"n": "10000", "d": "1", "k": "9", "f": "0.5", "seed": "0"},
     ),
     "planted": _Recipe(
         lambda v, seed: planted_nodes(_whole(v, "d"), _range(v), _whole(v, "parents"), seed),

@@ -21,7 +21,7 @@ from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import blocks_of
 from dpsim.data.partition import partition
 from dpsim.data.sources import parse_generated
-from dpsim.evaluation.frequencies import frequency_error, true_frequencies
+from dpsim.evaluation.truth import accuracy, true_rows
 from dpsim.experiments.run import Job, Listener, start
 from dpsim.experiments.run_directory import RunDirectory
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
@@ -100,18 +100,14 @@ class Demo:
 
     def costs(self, fleet: RayFleet) -> Iterator[Cost]:
         """One round per ε: each is another question, charged on its own."""
-        truth = true_frequencies(self.source, self.source.schema.names)
         for epsilon in EPSILONS:
             release = estimate_frequencies(fleet, self._request(epsilon))
-            errors = [
-                frequency_error(
-                    item.frequencies, truth[item.attribute.name], item.oracle, item.n
+            found = accuracy(release.rows, true_rows(self.source, release))
+            rmse, expected = np.sqrt(
+                np.mean(
+                    [(item.rmse**2, (item.expected_rmse or 0) ** 2) for item in found], axis=0
                 )
-                for item in release.estimates
-                if item.frequencies is not None
-            ]
-            rmse = np.sqrt(np.mean([error.rmse**2 for error in errors]))
-            expected = np.sqrt(np.mean([error.expected_rmse**2 for error in errors]))
+            )
             yield Cost(text_of(epsilon), float(rmse), float(expected))
 
     def survive(self, fleet: RayFleet) -> Survival:

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING
 
 from dpsim.core.errors import InputError
 from dpsim.core.records import RecordSource
-from dpsim.core.schema import Schema
+from dpsim.core.rng import AGGREGATE_UNIT
+from dpsim.core.schema import Attribute, Bins, Schema
 from dpsim.data.block_store import BlockStore
 from dpsim.data.importers import import_table
 from dpsim.data.propose import propose
 from dpsim.data.schema_file import load_schema
 from dpsim.data.sources import GENERATORS, block_size_for, is_generated, parse_generated
 from dpsim.data.tables import RawTable, frame_table, open_table
+from dpsim.experiments.methods import METHODS
+from dpsim.experiments.spec import RunSpec
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_GRID = 1 << 16
+"""Steps between the bounds of numbers whose mean is asked for."""
 NO_GUARANTEE = "domain read from the data: fine for a study, no guarantee"
 
 
@@ -43,20 +48,25 @@ class Wish:
     schema_path: Path | None = None
     strict: bool = False
     block_size: int | None = None
+    least_block_size: int = 1
+    bins: int | None = None
+    """Steps of the grid that numbers are kept on; None: as the schema says."""
 
 
 def prepare(data: str, wish: Wish, stores: Path) -> Prepared:
     """The source that a description or a path names; files are imported once per content."""
     if is_generated(data):
-        return Prepared(parse_generated(data, wish.block_size))
+        table = parse_generated(data, wish.block_size)
+        size = wish.block_size or max(table.block_size, wish.least_block_size)
+        return Prepared(replace(table, block_size=size))
     path = Path(data)
     if ":" in data and not path.exists():
         kinds = ", ".join(f"{kind}:" for kind in GENERATORS)
         raise InputError(f"no file {data!r}, and no generator of that name; there are: {kinds}")
-    table = open_table(path)
+    raw = open_table(path)
     beside = path.with_suffix(".schema.toml")
     found = beside if wish.schema_path is None and beside.exists() else wish.schema_path
-    return _store(table, replace(wish, schema_path=found), stores, _content_key(path))
+    return _store(raw, replace(wish, schema_path=found), stores, _content_key(path))
 
 
 def prepare_frame(frame: pd.DataFrame, wish: Wish, stores: Path) -> Prepared:
@@ -73,8 +83,10 @@ def _store(table: RawTable, wish: Wish, stores: Path, content: str) -> Prepared:
             "name it with --schema"
         )
     schema = schema or propose(table)
+    if wish.bins is not None:
+        schema = replace(schema, attributes=tuple(_finer(a, wish.bins) for a in schema))
     notes = () if schema.is_declared else (NO_GUARANTEE,)
-    size = wish.block_size or block_size_for(len(schema))
+    size = wish.block_size or max(block_size_for(len(schema)), wish.least_block_size)
     key = blake2b(
         f"{content}\n{schema.fingerprint}\n{size}".encode(), digest_size=12
     ).hexdigest()
@@ -83,6 +95,27 @@ def _store(table: RawTable, wish: Wish, stores: Path, content: str) -> Prepared:
         return Prepared(replace(BlockStore.open(folder), schema=schema), notes)
     store, import_notes = import_table(table, schema, folder, size)
     return Prepared(store, (*notes, *import_notes))
+
+
+def wish_for(spec: RunSpec) -> Wish:
+    """How a specification's data are to be read.
+
+    Means are asked of numbers on a fine grid, frequencies of the schema's own bins; counts
+    are drawn for whole units of users.
+    """
+    return Wish(
+        schema_path=Path(spec.schema_file) if spec.schema_file else None,
+        strict=spec.strict,
+        least_block_size=AGGREGATE_UNIT if spec.fidelity == "aggregate" else 1,
+        bins=_GRID if METHODS[spec.method].family in {"mean", "key-value"} else None,
+    )
+
+
+def _finer(attribute: Attribute, bins: int) -> Attribute:
+    domain = attribute.domain
+    if not isinstance(domain, Bins):
+        return attribute
+    return replace(attribute, domain=replace(domain, bins=bins))
 
 
 def _content_key(path: Path) -> str:

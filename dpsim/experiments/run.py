@@ -8,30 +8,23 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from dpsim.core.arrays import Frequencies
 from dpsim.core.errors import InputError, IntegrityError
 from dpsim.core.ledger import Charge, Ledger
-from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import RecordSource
 from dpsim.core.rng import RNG_VERSION
 from dpsim.core.schema import Schema
 from dpsim.data.generated import GeneratedTable
 from dpsim.data.schema_file import dump_schema, load_schema
-from dpsim.evaluation.frequencies import true_frequencies
-from dpsim.experiments.prepare import Prepared, Wish, prepare
+from dpsim.evaluation.truth import true_rows
+from dpsim.experiments.ask import first_request, limit_of, run_protocol
+from dpsim.experiments.prepare import Prepared, prepare, wish_for
 from dpsim.experiments.run_directory import RunDirectory
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
 from dpsim.experiments.summary import RNG_LINE, summarize
-from dpsim.protocols.collect import CollectRequest
-from dpsim.protocols.frequency import (
-    FrequencyRelease,
-    Round,
-    estimate_frequencies,
-    frequency_request,
-)
+from dpsim.protocols.refine import refine
+from dpsim.protocols.release import Release
 from dpsim.runtime.factory import FleetPlace, choose_place, open_fleet
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.preflight import require_one_actor_per_user, require_reachable
@@ -68,7 +61,7 @@ def start(job: Job, listener: Listener) -> dict[str, Any]:
             f"{job.directory.path}', or choose another --name"
         )
     prepared = _prepare(job)
-    place = _place(job.profile, prepared.source)
+    place = _place(job, prepared.source)
     _refuse_early(job.spec, prepared.source, place)
     job.directory.create()
     with job.directory.locked():
@@ -97,7 +90,7 @@ def resume(job: Job, listener: Listener) -> dict[str, Any]:
             raise IntegrityError(
                 f"{spec.data} has changed since the run began; start a new run on the new data"
             )
-        return _finish(job, prepared, _place(job.profile, prepared.source), listener)
+        return _finish(job, prepared, _place(job, prepared.source), listener)
 
 
 def spec_of(directory: RunDirectory) -> RunSpec:
@@ -107,50 +100,43 @@ def spec_of(directory: RunDirectory) -> RunSpec:
 
 def _prepare(job: Job, schema: Schema | None = None) -> Prepared:
     spec = job.spec
-    wish = Wish(
-        schema=schema,
-        schema_path=Path(spec.schema_file) if spec.schema_file else None,
-        strict=spec.strict and schema is None,
-        block_size=1 if job.profile.actor_per_user else job.profile.block_size,
-    )
+    block_size = 1 if job.profile.actor_per_user else job.profile.block_size
+    wish = replace(wish_for(spec), schema=schema, block_size=block_size)
+    if schema is not None:
+        wish = replace(wish, strict=False, bins=None)  # the run's own: read and vouched for
     return prepare(spec.data, wish, job.directory.stores)
 
 
-def _place(profile: RuntimeProfile, source: RecordSource) -> FleetPlace:
+def _place(job: Job, source: RecordSource) -> FleetPlace:
+    spec, profile = job.spec, job.profile
     if profile.actor_per_user:
         require_one_actor_per_user(source.n)
         return FleetPlace("ray", max(1, source.n), profile.address)
-    return choose_place(source, profile.fleet, profile.shards, profile.address)
+    cells = 0 if spec.fidelity == "aggregate" else source.n * len(source.schema)
+    return choose_place(source, cells, profile.fleet, profile.shards, profile.address)
 
 
 def _refuse_early(spec: RunSpec, source: RecordSource, place: FleetPlace) -> None:
     """Raise what can be known now, before a folder is made or anything is charged."""
-    request = _request(spec, source)
-    Ledger(_limit(spec)).charge(Charge.of(request.plan, request.loss))
+    request = first_request(spec, source)
+    Ledger(limit_of(spec, request.loss)).charge(Charge.of(request.plan, request.loss))
     if place.address is not None:
         require_reachable(place.address)
-
-
-def _limit(spec: RunSpec) -> PrivacyLoss:
-    return PrivacyLoss.of(spec.limit or spec.epsilon)
-
-
-def _request(spec: RunSpec, source: RecordSource) -> CollectRequest:
-    names = spec.attributes or source.schema.names
-    how = Round(spec.seed, participation=spec.participation)
-    return frequency_request(source.schema, names, spec.epsilon, how)
 
 
 def _finish(
     job: Job, prepared: Prepared, place: FleetPlace, listener: Listener
 ) -> dict[str, Any]:
     spec, source, directory = job.spec, prepared.source, job.directory
-    book = LedgerBook(_limit(spec), directory.ledger)
+    limit = limit_of(spec, first_request(spec, source).loss)
+    book = LedgerBook(limit, directory.ledger)
     directory.log("started", fleet=place.fleet, shards=place.shards, users=source.n)
     started = time.monotonic()
     watch = _recording(directory, listener.watch)
     with open_fleet(place, source, spec.seed, book, directory.path, watch) as fleet:
-        release = estimate_frequencies(fleet, _request(spec, source))
+        release = run_protocol(spec, fleet)
+    if spec.postprocess is not None:
+        release = refine(release, spec.postprocess)
     truth = _truth(job, release, source, listener)
     result = summarize(spec, release, truth)
     result["run"] = str(directory.path)
@@ -161,15 +147,17 @@ def _finish(
 
 
 def _truth(
-    job: Job, release: FrequencyRelease, source: RecordSource, listener: Listener
-) -> dict[str, Frequencies] | None:
-    names = [item.attribute.name for item in release.estimates]
+    job: Job, release: Release, source: RecordSource, listener: Listener
+) -> list[float | None] | None:
     wanted = job.truth
     if wanted is None and not job.spec.strict:
-        wanted = source.n * len(names) <= _TRUTH_CELLS
+        cells = 0 if job.spec.fidelity == "aggregate" else source.n * len(release.schema)
+        wanted = cells <= _TRUTH_CELLS
         if not wanted:
-            listener.note("true shares are not counted for so much data; --truth asks for them")
-    return true_frequencies(source, names) if wanted and source.n else None
+            listener.note("true values are not counted for so much data; --truth asks for them")
+    if not wanted or not source.n:
+        return None
+    return true_rows(source, release, job.spec.fidelity)
 
 
 def _recording(directory: RunDirectory, watch: Watcher) -> Watcher:
@@ -234,9 +222,7 @@ def _table(result: dict[str, Any]) -> str:
     """The estimates as one tidy table."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["attribute", "label", "estimate", "half_width_95"])
+    rows.writerow(["attribute", "label", "unit", "estimate", "half_width_95"])
     for item in result["attributes"]:
-        if item["estimate"] is not None:
-            columns = (item["labels"], item["estimate"], item["half_width_95"])
-            rows.writerows([item["name"], *row] for row in zip(*columns, strict=True))
+        rows.writerows([item["name"], *row.values()] for row in item["rows"])
     return text.getvalue()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from dpsim.core.arrays import Frequencies
 from dpsim.core.exact import text_of
 from dpsim.core.ledger import Ledger
 from dpsim.core.privacy import PrivacyLoss
-from dpsim.evaluation.frequencies import frequency_error
+from dpsim.evaluation.truth import accuracy
 from dpsim.experiments.spec import RunSpec
-from dpsim.protocols.frequency import AttributeEstimate, FrequencyRelease
+from dpsim.protocols.release import Release, Row
 
 RNG_LINE = (
     "rng: reproducible – simulation only; whoever knows the seed can undo the noise; "
@@ -22,7 +21,7 @@ RNG_LINE = (
 
 
 def summarize(
-    spec: RunSpec, release: FrequencyRelease, truth: Mapping[str, Frequencies] | None
+    spec: RunSpec, release: Release, truths: Sequence[float | None] | None
 ) -> dict[str, Any]:
     """Estimates with intervals, who took part, what it cost; the truth apart, if asked for."""
     turnout = release.turnout
@@ -38,27 +37,27 @@ def summarize(
             "late": turnout.late,
             "dropped": turnout.dropped,
         },
-        "plan": release.plan_hash,
-        "privacy": privacy_of(release),
-        "attributes": [_estimate(estimate) for estimate in release.estimates],
-        "evaluation": None if truth is None else _evaluate(release, truth),
+        "plans": list(release.paid.plan_hashes),
+        "privacy": privacy_of(spec, release),
+        "attributes": _attributes(release),
+        "evaluation": None if truths is None else _evaluate(release, truths),
     }
 
 
-def privacy_of(release: FrequencyRelease) -> dict[str, Any]:
+def privacy_of(spec: RunSpec, release: Release) -> dict[str, Any]:
     """What the result is: guarantee, relation, trust, randomness, and the ledger's lines."""
-    origin = release.schema.origin
+    preset = "faithful" if spec.method.startswith("faithful") else "default"
     return {
         "claimed": loss_text(release.loss),
-        "real_epsilon": math.fsum(item.oracle.real_epsilon for item in release.estimates),
+        "real_epsilon": release.paid.real_epsilon,
         "unit": release.loss.unit,
         "neighbors": release.loss.neighbors,
         "model": "local: nobody but the user's own shard is trusted",
         "accountant": "basic composition, exact fractions",
-        "fidelity": "record",
-        "preset": "default",
+        "fidelity": spec.fidelity,
+        "preset": preset,
         "rng": RNG_LINE,
-        "domain": origin,
+        "domain": release.schema.origin,
         "guarantee": release.schema.is_declared,
         **ledger_rows(release.ledger),
     }
@@ -74,6 +73,7 @@ def ledger_rows(ledger: Ledger) -> dict[str, Any]:
                 "round": charge.round_id,
                 "question": charge.question,
                 "plan": charge.plan_hash,
+                "group": charge.group,
                 **loss_text(charge.loss),
             }
             for charge in ledger.charges
@@ -86,26 +86,37 @@ def loss_text(loss: PrivacyLoss) -> dict[str, str]:
     return {"epsilon": text_of(loss.epsilon), "delta": text_of(loss.delta)}
 
 
-def _estimate(item: AttributeEstimate) -> dict[str, Any]:
-    shares, widths = item.frequencies, item.half_width()
+def _attributes(release: Release) -> list[dict[str, Any]]:
+    prices = zip(release.schema.names, release.paid.prices, strict=True)
+    return [
+        {
+            "name": name,
+            "mechanism": price.mechanism,
+            "epsilon": text_of(price.epsilon),
+            "codes": release.schema[name].size,
+            "rows": [_row(row) for row in release.rows if row.attribute == name],
+        }
+        for name, price in prices
+    ]
+
+
+def _row(row: Row) -> dict[str, Any]:
     return {
-        "name": item.attribute.name,
-        "epsilon": text_of(item.oracle.loss.epsilon),
-        "real_epsilon": item.oracle.real_epsilon,
-        "labels": list(item.attribute.labels),
-        "estimate": None if shares is None else shares.tolist(),
-        "half_width_95": None if widths is None else widths.tolist(),
+        "label": row.label,
+        "unit": row.unit,
+        "estimate": row.estimate,
+        "half_width_95": row.half_width(),
     }
 
 
-def _evaluate(release: FrequencyRelease, truth: Mapping[str, Frequencies]) -> dict[str, Any]:
+def _evaluate(release: Release, truths: Sequence[float | None]) -> dict[str, Any]:
     """Truth and error, labelled: not part of the release."""
-    rows = []
-    for item in release.estimates:
-        name, shares = item.attribute.name, item.frequencies
-        row: dict[str, Any] = {"name": name, "true": truth[name].tolist()}
-        if shares is not None:
-            error = frequency_error(shares, truth[name], item.oracle, item.n)
-            row |= {"rmse": error.rmse, "expected_rmse": error.expected_rmse}
-        rows.append(row)
-    return {"note": "evaluation: sees the truth, for study only", "attributes": rows}
+    names = [row.attribute for row in release.rows]
+    return {
+        "note": "evaluation: sees the truth, for study only",
+        "true": [
+            {"attribute": name, "label": row.label, "unit": row.unit, "value": truth}
+            for name, row, truth in zip(names, release.rows, truths, strict=True)
+        ],
+        "accuracy": [asdict(item) for item in accuracy(release.rows, truths)],
+    }

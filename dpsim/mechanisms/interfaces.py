@@ -72,6 +72,17 @@ class CountLaw(Protocol):
         """A tally drawn exactly from its law, whatever the number of users."""
 
 
+@runtime_checkable
+class Memoized(Protocol):
+    """A frequency oracle whose users draw a permanent answer once and perturb that again."""
+
+    def average_variance(self, rounds: int, n: int, frequency: float = 0.0) -> float:
+        """Of the average of several rounds' estimates of one frequency."""
+
+    def loss_after(self, reports: int) -> float:
+        """What so many reports on one value have cost: at most the loss that is charged."""
+
+
 class MeanMechanism(Randomizer, Protocol):
     """Perturbs one number in [-1, 1] per user and estimates their mean."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from hashlib import blake2b
 from operator import add, or_
@@ -19,7 +19,7 @@ from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import PrivateRecords
 from dpsim.core.rng import AGGREGATE_UNIT, ClientNoise, Purpose, draws_at, generator_at
 from dpsim.core.schema import Attribute
-from dpsim.mechanisms.interfaces import CountLaw, Randomizer
+from dpsim.mechanisms.interfaces import CountLaw, Memoized, Randomizer
 from dpsim.protocols.base import Fleet, Layout
 from dpsim.protocols.participation import EVERYBODY, Participation, Turnout
 
@@ -37,6 +37,8 @@ class Item:
     attributes: tuple[Attribute, ...]
     mechanism: Randomizer
     as_numbers: bool = False
+    is_joint: bool = False
+    """Whether the mechanism reads a matrix, one column per attribute."""
 
     @property
     def name(self) -> str:
@@ -52,7 +54,7 @@ class Item:
     def inputs(self, records: PrivateRecords) -> NDArray[Any]:
         """What the mechanism perturbs: a vector, or one column per attribute."""
         columns = [self._column(records, attribute) for attribute in self.attributes]
-        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+        return np.stack(columns, axis=1) if self.is_joint else columns[0]
 
     def _column(self, records: PrivateRecords, attribute: Attribute) -> NDArray[Any]:
         codes = records.open(attribute.name)
@@ -96,9 +98,18 @@ class CollectRequest:
             uses=tuple(item.use for item in self.items),
             collect=self.collect,
             group=group,
+            memo=self._memo,
             participation=self.participation.parameters,
             fidelity=self.fidelity,
         )
+
+    @property
+    def _memo(self) -> str:
+        """A name for permanent answers that all rounds of an experiment share."""
+        if not all(isinstance(item.mechanism, Memoized) for item in self.items):
+            return ""
+        uses = [asdict(item.use) for item in self.items]
+        return blake2b(canonical([self.experiment, uses]), digest_size=8).hexdigest()
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -14,17 +13,14 @@ from dpsim.core.arrays import Counts, Frequencies
 from dpsim.core.budget import split
 from dpsim.core.checks import require_epsilon
 from dpsim.core.errors import InputError
-from dpsim.core.ledger import Ledger
-from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.schema import Attribute, Schema
 from dpsim.mechanisms.grr import GRR
 from dpsim.mechanisms.interfaces import FrequencyOracle
 from dpsim.protocols.base import Fleet
 from dpsim.protocols.collect import Collect, CollectRequest, Fidelity, Item, collect, name_of
-from dpsim.protocols.participation import EVERYBODY, Participation, Turnout
-
-if TYPE_CHECKING:
-    import pandas as pd
+from dpsim.protocols.participation import EVERYBODY, Participation
+from dpsim.protocols.release import Release, Row
+from dpsim.protocols.settle import settle
 
 MakeOracle: TypeAlias = Callable[[int, Fraction], FrequencyOracle]
 """An oracle for a domain size and a loss."""
@@ -59,39 +55,26 @@ class AttributeEstimate:
         sampled = share * (1 - share) / self.n * (self.population - self.n)
         return self.oracle.variance(self.n, share) + sampled / max(1, self.population - 1)
 
-    def half_width(self, level: float = 0.95) -> Frequencies | None:
-        """Half the width of each share's normal confidence interval."""
-        errors = self.standard_errors
-        return None if errors is None else NormalDist().inv_cdf((1 + level) / 2) * errors
+    def rows(self) -> list[Row]:
+        """One per code."""
+        name, labels = self.attribute.name, self.attribute.labels
+        shares, errors = self.frequencies, self.standard_errors
+        if shares is None or errors is None:
+            return [Row(name, label, None, None) for label in labels]
+        columns = (labels, shares.tolist(), errors.tolist())
+        return [Row(name, *row) for row in zip(*columns, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class FrequencyRelease:
-    """What leaves the system: estimates, who took part, and the ledger that paid for them."""
+@dataclass(frozen=True)
+class FrequencyRelease(Release):
+    """Rows, and for each attribute the tally and the oracle behind them."""
 
-    schema: Schema
     estimates: tuple[AttributeEstimate, ...]
-    turnout: Turnout
-    plan_hash: str
-    loss: PrivacyLoss
-    ledger: Ledger
 
     def __getitem__(self, attribute: str) -> AttributeEstimate:
         """The estimate of one attribute."""
         place = self.schema.names.index(self.schema[attribute].name)
         return self.estimates[place]
-
-    def frequencies(self, attribute: str, level: float = 0.95) -> pd.DataFrame:
-        """Label, unbiased estimate and confidence interval, one row per code."""
-        import pandas as pd  # noqa: PLC0415 - shards answer without it
-
-        item = self[attribute]
-        shares, half = item.frequencies, item.half_width(level)
-        columns = {"label": item.attribute.labels}
-        if shares is None or half is None:
-            return pd.DataFrame(columns, columns=["label", "estimate", "low", "high"])
-        table = {"estimate": shares, "low": shares - half, "high": shares + half}
-        return pd.DataFrame(columns | table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +127,12 @@ def shares_of(
 def estimate_frequencies(fleet: Fleet, request: CollectRequest) -> FrequencyRelease:
     """Run the round, then invert."""
     collected = collect(fleet, request)
-    names = [item.name for item in request.items]
-    schema = fleet.source.schema
     counted = collected.turnout.counted
-    estimates = [
+    estimates = tuple(
         AttributeEstimate(
-            schema[name], cast("FrequencyOracle", item.mechanism), tally, n, counted
+            item.attributes[0], cast("FrequencyOracle", item.mechanism), tally, n, counted
         )
-        for name, item, (n, tally) in zip(names, request.items, collected.tallies, strict=True)
-    ]
-    return FrequencyRelease(
-        schema=replace(schema, attributes=tuple(schema[name] for name in names)),
-        estimates=tuple(estimates),
-        turnout=collected.turnout,
-        plan_hash=request.plan.hash,
-        loss=request.loss,
-        ledger=fleet.ledger,
+        for item, (n, tally) in zip(request.items, collected.tallies, strict=True)
     )
+    rows = tuple(row for estimate in estimates for row in estimate.rows())
+    return FrequencyRelease(settle(fleet, [request], collected.turnout), rows, estimates)

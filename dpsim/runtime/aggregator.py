@@ -76,6 +76,10 @@ class Aggregator:
     def merge(self, round_id: RoundId, answer: Answer) -> None:
         """Add an answer. A repeated one changes nothing; a different one is refused."""
         answer.check(round_id.plan_hash, round_id.tally_size)
+        if not round_id.holds(answer.block):
+            raise IntegrityError(
+                f"users from {answer.block.start} on are no block of the round"
+            )
         state = self._sum(round_id)
         known = state.digests.get(answer.block)
         if known is None:

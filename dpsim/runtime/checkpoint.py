@@ -36,6 +36,11 @@ class RoundId:
     block_size: int
     tally_size: int
 
+    def holds(self, block: Block) -> bool:
+        """Whether this is one of the blocks."""
+        size = min(self.block_size, self.n - block.start)
+        return block.start % self.block_size == 0 and block.n == size > 0
+
     @property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks whose answers make the sum."""

@@ -7,7 +7,7 @@ aggregator look the same from here: a missing block, which is sent again.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -77,7 +77,7 @@ class _Shard:
     """One shard as the coordinator sees it: waiting blocks, calls, failures, a pause."""
 
     queue: deque[Block] = field(default_factory=deque)
-    flying: int = 0
+    flying: set[Block] = field(default_factory=set)
     failures: int = 0
     ready_at: float = 0.0
 
@@ -117,7 +117,7 @@ def _one_pass(
         for outcome in line.collect(_next_wait(shards.values(), pace, clock())):
             number = line.shard_of(outcome.block)
             shard = shards[number]
-            shard.flying -= 1
+            shard.flying.discard(outcome.block)
             if outcome.cause is None:
                 shard.failures, moved_at = 0, clock()
                 watch(outcome.block, retries)
@@ -135,9 +135,10 @@ def _dispatch(line: Line, shards: Iterable[_Shard], pace: Pace, now: float) -> N
     for shard in shards:
         # After a failure one call asks whether the shard is back; then the rest may follow.
         most = 1 if shard.failures else pace.in_flight
-        while shard.queue and shard.flying < most and now >= shard.ready_at:
-            line.send(shard.queue.popleft())
-            shard.flying += 1
+        while shard.queue and len(shard.flying) < most and now >= shard.ready_at:
+            block = shard.queue.popleft()
+            line.send(block)
+            shard.flying.add(block)
 
 
 def _back_off(shard: _Shard, pace: Pace, now: float) -> None:
@@ -158,8 +159,7 @@ def _given_up(
     causes: dict[int, tuple[Block, str]],
     seconds: float,
 ) -> IncompleteRoundError:
-    stuck = Counter({number: len(s.queue) + s.flying for number, s in shards.items()})
-    number, _ = stuck.most_common(1)[0]
-    waiting = shards[number].queue
-    block, cause = causes.get(number, (waiting[0] if waiting else Block(0, 0), "no answer"))
+    stuck = {number: [*shard.flying, *shard.queue] for number, shard in shards.items()}
+    number = max(stuck, key=lambda shard: len(stuck[shard]))
+    block, cause = causes.get(number, (min(stuck[number]), "no answer"))
     return IncompleteRoundError(line.name_of(number), block.start, cause, seconds)

@@ -31,10 +31,13 @@ class FleetPlace:
 
 
 def choose_place(
-    source: RecordSource, fleet: FleetName | None, shards: int | None, address: str | None
+    source: RecordSource,
+    cells: int,
+    fleet: FleetName | None,
+    shards: int | None,
+    address: str | None,
 ) -> FleetPlace:
     """What was asked for, and sensible values for the rest: as many shards as processors."""
-    cells = source.n * len(source.schema)
     chosen = fleet or ("ray" if address or cells > LOCAL_CELLS else "local")
     blocks = -(-source.n // source.block_size)
     wanted = shards or len(os.sched_getaffinity(0))

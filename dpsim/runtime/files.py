@@ -29,11 +29,10 @@ def write_atomic(path: Path, content: bytes) -> None:
 def append_synced(path: Path, content: bytes) -> None:
     """Add to a file's end and wait until the disk has it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     sync_folder(path.parent)
 
 

@@ -112,7 +112,7 @@ class LedgerBook:
             return
         charge = Charge(
             row["experiment"], row["round_id"], row["question"], row["plan_hash"],
-            _loss(row["loss"]), row["group"],
+            _loss(row["loss"]), row["group"], row["memo"],
         )  # fmt: skip
         self._ledger = self._ledger.charge(charge)
 

@@ -94,7 +94,7 @@ def test_any_slice_equals_the_slice_of_the_whole(make, start, n):
 @given(start=st.integers(0, 2**40), n=st.integers(1, 50))
 def test_far_positions_are_reached_at_once_and_one_by_one(make, start, n):
     alone = [int(make(ADDRESS, place, 1)[0]) for place in range(start, start + n)]
-    assert make(ADDRESS, start, n).tolist() == alone
+    np.testing.assert_array_equal(make(ADDRESS, start, n), alone)
 
 
 @given(st.integers(0, 2**30))
@@ -138,7 +138,7 @@ def test_a_users_noise_is_found_by_its_index_whatever_the_block(bits, start, n, 
         for block in noise.block.parts(size)
     ]
     assert whole.dtype == f"u{bits // 8}"
-    assert np.concatenate([whole[:0], *parts]).tolist() == whole[start:].tolist()
+    np.testing.assert_array_equal(np.concatenate([whole[:0], *parts]), whole[start:])
 
 
 def test_a_users_noise_is_at_the_documented_address():
@@ -146,6 +146,27 @@ def test_a_users_noise_is_at_the_documented_address():
     for purpose in Purpose:
         expected = draws_at((3, purpose.value, "plan", "age"), 40, 8)
         np.testing.assert_array_equal(noise.draws(purpose, "age"), expected)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@given(st.integers(0, 2**40), st.sets(st.integers(0, 99)))
+def test_some_users_of_a_block_have_the_draws_they_have_among_all(bits, start, places):
+    """Who else is asked, and in which block, changes nobody's draw."""
+    block, chosen = Block(start, 100), np.array(sorted(places), np.int64)
+    noise = ClientNoise(3, "plan", block)
+    whole = noise.draws(Purpose.PERTURB, "age", bits)
+    np.testing.assert_array_equal(noise.of("age").stream().draws(bits), whole)
+    some = noise.of("age", chosen).stream().draws(bits)
+    assert some.dtype == whole.dtype
+    np.testing.assert_array_equal(some, whole[chosen])
+
+
+def test_permanent_draws_belong_to_no_plan_and_to_no_other_purpose():
+    one, other = (ClientNoise(3, plan, Block(0, 50)).of("age") for plan in ("a", "b"))
+    assert one.permanent("x").draws().tolist() == other.permanent("x").draws().tolist()
+    assert one.permanent("x").draws().tolist() != one.permanent("y").draws().tolist()
+    assert one.stream().draws().tolist() != other.stream().draws().tolist()
+    assert one.permanent("a").draws().tolist() != one.stream().draws().tolist()
 
 
 def test_purposes_are_distinct():

@@ -1,7 +1,7 @@
 """Generated users: made by index, from a law that is known exactly."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from dpsim.core.errors import InputError
 from dpsim.core.records import Block, blocks_of
-from dpsim.data.generated import GeneratedTable, Node, thresholds_of, uniform_thresholds
+from dpsim.data.generated import (
+    GeneratedTable,
+    Node,
+    _codes,
+    thresholds_of,
+    uniform_thresholds,
+)
 from dpsim.data.generators import planted_nodes, uniform_nodes, zipf_nodes
 from tests import laws
 
@@ -138,6 +144,20 @@ def test_uniform_thresholds_are_those_of_the_fast_path(size, draws):
     exact = np.array(sorted(places), np.uint64)
     fast = exact * np.uint64(size) >> np.uint64(32)
     assert fast.tolist() == np.searchsorted(thresholds[0], exact, side="right").tolist()
+
+
+@pytest.mark.parametrize("node", [*zipf_nodes(1, (7, 7), 1.0, 0), *PLANTED.nodes])
+def test_both_ends_of_each_interval_of_draws_make_its_code(node):
+    """Every row of the law, atom by atom: a threshold belongs to the code above it."""
+    by_name = {other.name: other for other in PLANTED.nodes}
+    rows = list(product(*(range(by_name[parent].size) for parent in node.parents)))
+    assert len(rows) == len(node.thresholds)
+    for row, thresholds in zip(rows, node.thresholds.tolist(), strict=True):
+        ends = [0, *thresholds, 2**32]
+        for code, (first, after) in enumerate(pairwise(ends)):
+            draws = np.array([first, after - 1], np.uint32)
+            parents = [np.full(2, value, np.uint8) for value in row]
+            assert _codes(node, draws, parents, by_name).tolist() == [code, code]
 
 
 def test_zipf_weights_fall_as_the_power_of_the_rank():

@@ -56,7 +56,7 @@ def test_whole_numbers_may_be_written_in_several_ways(number, n):
         ("uniform:m=5", "uniform: 'm=5' is not understood; write key=value with n, d, k, seed"),
         ("uniform:sed=5", "uniform: 'sed=5' is not understood; did you mean 'seed'? write"),
         ("uniform:n", "uniform: 'n' is not understood; write key=value"),
-        ("unifrom:n=5", "no generator 'unifrom'; there are: uniform, zipf, planted"),
+        ("unifrom:n=5", f"no generator 'unifrom'; there are: {', '.join(GENERATORS)}"),
     ],
 )
 def test_a_mistake_is_one_clear_line_that_names_the_key(text, message):

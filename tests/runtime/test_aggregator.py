@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsim.core.errors import InputError
+from dpsim.core.errors import InputError, IntegrityError
+from dpsim.core.records import Block
 from dpsim.protocols.base import Answer
 from dpsim.runtime.aggregator import Aggregator, ReplayMismatchError
 from dpsim.runtime.checkpoint import CheckpointError, RoundId, checkpoint_path
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 ROUND = RoundId("plan", 195, 10, 3)
 ANSWERS = [
@@ -160,3 +163,11 @@ def test_a_damaged_checkpoint_stops_the_round(tmp_path):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(CheckpointError):
         Aggregator(tmp_path).merge(ROUND, ANSWERS[0])
+
+
+@pytest.mark.parametrize("block", [Block(1, 10), Block(0, 9), Block(1_000_000, 10)])
+def test_a_block_of_another_round_is_not_added(block):
+    aggregator = Aggregator()
+    answer = Answer(ROUND.plan_hash, block, np.zeros(ROUND.tally_size, np.int64))
+    with pytest.raises(IntegrityError, match="no block of the round"):
+        aggregator.merge(ROUND, answer)

@@ -22,6 +22,8 @@ from dpsim.runtime.checkpoint import (
     save_checkpoint,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 ROUND = RoundId("plan", 25, 10, 3)
 TOTAL = np.array([5, -2, 2**60], np.int64)
 DIGESTS = {Block(20, 5): b"b" * 16, Block(0, 10): b"a" * 16}

@@ -29,6 +29,8 @@ from dpsim.data.sources import parse_generated
 from dpsim.runtime import ledger_book
 from dpsim.runtime.ledger_book import LedgerBook, LedgerFileError
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 DATA = parse_generated("uniform:n=5,seed=1")
 OTHER_DATA = parse_generated("uniform:n=5,seed=2")
 
@@ -125,9 +127,7 @@ class LedgerLife(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-def test_a_ledger_survives_any_life(monkeypatch):
-    # A real disk's sync is milliseconds, and no test can see what it does.
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+def test_a_ledger_survives_any_life():
     run_state_machine_as_test(LedgerLife, settings=settings(stateful_step_count=30))
 
 
@@ -194,16 +194,19 @@ def test_a_charge_is_on_disk_when_it_returns_and_a_refusal_is_not(tmp_path):
 
 
 def test_a_charge_is_synced_before_it_is_counted(tmp_path, monkeypatch):
-    book = filled(tmp_path / "ledger.jsonl")
-    synced = []
+    """The file with the line in it, and the folder that names the file."""
+    path = tmp_path / "ledger.jsonl"
+    book = filled(path)
+    size = path.stat().st_size
+    synced = {}
 
     def fsync(descriptor):
-        synced.append(len(book.ledger.charges))
+        assert path.stat().st_size > size
+        synced[os.fstat(descriptor).st_ino] = len(book.ledger.charges)
 
     monkeypatch.setattr(os, "fsync", fsync)
     book.charge(plan(9), loss("0.1"))
-    assert synced
-    assert set(synced) == {4}
+    assert synced == {path.stat().st_ino: 4, tmp_path.stat().st_ino: 4}
     assert len(book.ledger.charges) == 5
 
 
