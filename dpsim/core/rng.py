@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -108,6 +109,14 @@ class UserNoise:
         return Stream(address, self.users)
 
 
+@lru_cache(maxsize=2)
+def _users(start: int, n: int) -> NDArray[np.int64]:
+    """Consecutive indices: the same for every attribute of a chunk of users."""
+    users = np.arange(start, start + n)
+    users.setflags(write=False)
+    return users
+
+
 @dataclass(frozen=True, slots=True)
 class ClientNoise:
     """The draws of one block's users under one plan, by the users' global index.
@@ -128,11 +137,8 @@ class ClientNoise:
 
     def of(self, subject: str, places: NDArray[np.int64] | None = None) -> UserNoise:
         """The streams for one attribute, for all of the block's users or those in places."""
-        users = (
-            np.arange(self.block.start, self.block.stop)
-            if places is None
-            else (places + self.block.start)
-        )
+        users = _users(self.block.start, self.block.n)
+        users = users if places is None else users[places]
         return UserNoise(self.seed, self.plan_hash, subject, users)
 
     def part(self, block: Block) -> ClientNoise:

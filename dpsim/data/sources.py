@@ -11,7 +11,7 @@ from dpsim.core.errors import InputError
 from dpsim.data.generated import GeneratedTable, Node
 from dpsim.data.generators import pair_nodes, planted_nodes, uniform_nodes, zipf_nodes
 
-_CELLS_PER_BLOCK = 9_000_000
+_CELLS_PER_BLOCK = 18_000_000
 _BLOCK_SIZES = (1 << 13, 1 << 22)
 
 

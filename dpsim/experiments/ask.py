@@ -12,11 +12,12 @@ from dpsim.core.errors import InputError
 from dpsim.core.exact import exact
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import RecordSource
+from dpsim.core.rng import AGGREGATE_UNIT
 from dpsim.core.schema import Category, Schema
 from dpsim.experiments.methods import METHODS, Method
 from dpsim.experiments.spec import RunSpec
 from dpsim.protocols.base import Fleet
-from dpsim.protocols.collect import CollectRequest
+from dpsim.protocols.collect import CHUNK, CollectRequest
 from dpsim.protocols.fake_data import estimate_with_fakes, fake_data_request
 from dpsim.protocols.frequency import Round, estimate_frequencies, frequency_request
 from dpsim.protocols.heavy_hitters import Search, find_heavy_hitters
@@ -35,6 +36,7 @@ from dpsim.protocols.mean import (
 )
 from dpsim.protocols.release import Release
 
+_MOST_REPORT_BYTES = 1 << 30
 _ROUNDS = 5
 """Rounds of methods that repeat their question, unless the specification says."""
 
@@ -64,12 +66,14 @@ def how_of(spec: RunSpec) -> Round:
 
 def first_request(spec: RunSpec, source: RecordSource) -> CollectRequest:
     """What is asked first: enough to refuse a run before anything happens."""
-    require_fidelity(spec)
+    _require_fidelity(spec, source)
     method, schema, how = METHODS[spec.method], source.schema, how_of(spec)
     names, epsilon = names_of(spec, schema), require_epsilon(spec.epsilon)
     make = maker_of(spec, method)
     ask = _REQUEST.get((method.family, method.is_joint), frequency_request)
-    return ask(schema, names, epsilon, how, make)
+    request = ask(schema, names, epsilon, how, make)
+    _require_memory(request, source)
+    return request
 
 
 def limit_of(spec: RunSpec, asked: PrivacyLoss) -> PrivacyLoss:
@@ -127,8 +131,27 @@ def maker_of(spec: RunSpec, method: Method) -> Callable[..., Any]:
     return make  # type: ignore[no-any-return]
 
 
-def require_fidelity(spec: RunSpec) -> None:
-    """Counts alone can stand for reports only where the law of the counts is known."""
+def _require_fidelity(spec: RunSpec, source: RecordSource) -> None:
+    """Counts stand for reports where their law is known, and for whole units of users."""
     method = METHODS[spec.method]
-    if spec.fidelity == "aggregate" and (method.family != "frequency" or method.is_joint):
+    if spec.fidelity == "record":
+        return
+    if method.family != "frequency" or method.is_joint:
         raise InputError(f"{spec.method} has no law of counts; leave out --fidelity aggregate")
+    if source.block_size % AGGREGATE_UNIT:
+        raise InputError(
+            f"fidelity = aggregate needs a block size that is a multiple of {AGGREGATE_UNIT}"
+        )
+
+
+def _require_memory(request: CollectRequest, source: RecordSource) -> None:
+    """Refuse reports that would not fit, before anything is charged."""
+    if request.fidelity == "aggregate":
+        return
+    for item in request.items:
+        needed = item.mechanism.report_bytes * min(source.n, CHUNK)
+        if needed > _MOST_REPORT_BYTES:
+            raise InputError(
+                f"{item.name}: {type(item.mechanism).__name__} needs {needed / 1e9:.1f} GB for "
+                "the reports of one call; use olh, whose reports have a few bytes"
+            )

@@ -27,7 +27,8 @@ Collect = Literal["split", "sample"]
 Fidelity = Literal["record", "aggregate"]
 
 _TURNOUT = "\0turnout"  # no attribute can have this name
-_CHUNK = 1 << 16  # users whose codes, draws and reports stay in the processor's cache
+CHUNK = 1 << 16
+"""Users that are perturbed together: their codes, draws and reports stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class CollectRequest:
         """The tally of the block's reports: per item, how many and their sum."""
         total = np.zeros(self.layout.size, np.int64)
         parts = self.layout.split(total)
-        size = AGGREGATE_UNIT if self.fidelity == "aggregate" else _CHUNK
+        size = AGGREGATE_UNIT if self.fidelity == "aggregate" else CHUNK
         for block in records.block.parts(size):
             chunk = noise.part(block)
             places = self._counted(chunk, parts[_TURNOUT])

@@ -8,7 +8,11 @@ import time
 import numpy as np
 
 
-def pure_ldp(n, k, epsilon):
+def codes_for(name, k):
+    return np.random.default_rng(1).integers(0, k, USERS[name]).tolist()
+
+
+def pure_ldp(k, epsilon):
     from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
     from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
     from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
@@ -26,9 +30,10 @@ def pure_ldp(n, k, epsilon):
     )
 
 
-def time_pure_ldp(n, k, epsilon, codes):
+def time_pure_ldp(k, epsilon):
     found = {}
-    for name, client, server in pure_ldp(n, k, epsilon):
+    for name, client, server in pure_ldp(k, epsilon):
+        codes = codes_for(name, k)
         start = time.perf_counter()
         reports = [client.privatise(code) for code in codes]
         middle = time.perf_counter()
@@ -40,7 +45,7 @@ def time_pure_ldp(n, k, epsilon, codes):
     return found
 
 
-def time_multi_freq(n, k, epsilon, codes):
+def time_multi_freq(k, epsilon):
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI, GRR_Client
     from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Client
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
@@ -55,6 +60,7 @@ def time_multi_freq(n, k, epsilon, codes):
     }
     found = {}
     for name, (client, server) in jobs.items():
+        codes = codes_for(name, k)
         server([client(code) for code in codes[:100]])  # compiles
         start = time.perf_counter()
         reports = [client(code) for code in codes]
@@ -66,13 +72,9 @@ def time_multi_freq(n, k, epsilon, codes):
 
 
 if __name__ == "__main__":
-    n, k, epsilon = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    codes = np.random.default_rng(1).integers(0, k, n).tolist()
-    print(
-        json.dumps(
-            {
-                "pure-ldp": time_pure_ldp(n, k, epsilon, codes),
-                "multi-freq-ldpy": time_multi_freq(n, k, epsilon, codes),
-            }
-        )
-    )
+    USERS, k, epsilon = json.loads(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    found = {
+        "pure-ldp": time_pure_ldp(k, epsilon),
+        "multi-freq-ldpy": time_multi_freq(k, epsilon),
+    }
+    print(json.dumps(found))

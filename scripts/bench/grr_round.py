@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from _side_by_side import ratio, show, side_by_side, verdict
 
+from dpsim.core.arrays import Counts
 from dpsim.core.records import Block, blocks_of
 from dpsim.core.rng import Purpose, draws_at
 from dpsim.data.block_store import BlockStore, BlockStoreWriter
@@ -25,7 +26,7 @@ from dpsim.runtime.local import LocalFleet
 from dpsim.runtime.ray_fleet import RayFleet
 from dpsim.runtime.ray_session import ray_session
 
-USERS, ATTRIBUTES, CODES, SEED = 8_000_000, 20, 10, 1
+USERS, ATTRIBUTES, CODES, SEED = 1 << 24, 20, 10, 1
 CHUNK = 1 << 16
 
 
@@ -42,7 +43,7 @@ def make_store(folder: Path) -> BlockStore:
 
 def bare_kernel(store: BlockStore, request: CollectRequest, blocks: list[Block]) -> bytes:
     """Draw, perturb, tally: nothing else, on the same mapped codes."""
-    oracles = dict(request.oracles)
+    oracles = {item.name: item.mechanism for item in request.items}
     totals = {name: np.zeros(CODES, np.int64) for name in oracles}
     plan = request.plan.hash
     for block in blocks:
@@ -53,9 +54,19 @@ def bare_kernel(store: BlockStore, request: CollectRequest, blocks: list[Block])
                 address = (SEED, Purpose.PERTURB.value, plan, name)
                 draws = draws_at(address, part.start, part.n)
                 start = part.start - block.start
-                reports = oracle.perturb(codes[start : start + part.n], draws)
+                reports = oracle.respond(codes[start : start + part.n], draws)  # type: ignore[attr-defined]
                 totals[name] += oracle.tally(reports)
     return b"".join(total.tobytes() for total in totals.values())
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path) -> BlockStore:
+    """Opened once per process, as a shard does it: its blocks are verified once."""
+    return BlockStore.open(folder)
+
+
+def _in_this_process(folder: Path, request: CollectRequest, blocks: list[Block]) -> bytes:
+    return bare_kernel(_opened(folder), request, blocks)
 
 
 def in_two_processes(
@@ -64,15 +75,21 @@ def in_two_processes(
     """The bare kernel in two processes without Ray: the same cores, the same cells."""
     blocks = list(blocks_of(store.n, store.block_size))
     halves = [blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]]
-    parts = pool.map(partial(bare_kernel, store, request), halves)
+    parts = pool.map(partial(_in_this_process, store.folder, request), halves)
     sums = [np.frombuffer(part, np.int64) for part in parts]
     return (sums[0] + sums[1]).tobytes()
+
+
+def counts_of(request: CollectRequest, total: Counts) -> bytes:
+    """The counts of the codes alone, as the bare kernel has them."""
+    parts = request.layout.split(total)
+    return b"".join(parts[item.name][1:].tobytes() for item in request.items)
 
 
 def asked(make: partial[LocalFleet] | partial[RayFleet], request: CollectRequest) -> bytes:
     """One round of a fleet that is there already, with an aggregator that knows nothing yet."""
     with make() as fleet:
-        return fleet.ask(request)[3:].tobytes()
+        return counts_of(request, fleet.ask(request))
 
 
 class Standing:
@@ -85,7 +102,7 @@ class Standing:
         """Ask, and have the aggregator forget, so that the next turn does all the work."""
         import ray
 
-        total = self.fleet.ask(request)[3:].tobytes()
+        total = counts_of(request, self.fleet.ask(request))
         ray.get(
             self.fleet._aggregator.__ray_call__.remote(lambda self: self._sums.clear())  # noqa: SLF001
         )

@@ -173,6 +173,12 @@ BAD = {
     "too many actors": (["zipf:n=65", "--actor-per-user"], 2, "at most 64 users, got 65"),
     "unreachable": (["zipf:", "--address", "127.0.0.1:1"], 4, "no Ray cluster answers"),
     "no address": (["zipf:", "--address", "here"], 2, "address must be"),
+    "rounds": (["zipf:", "--rounds", "0"], 2, "rounds"),
+    "pad": (["zipf:", "--pad", "0"], 2, "pad"),
+    "top": (["zipf:", "--top", "0"], 2, "top"),
+    "postprocess": (["zipf:", "--postprocess", "magic"], 2, "postprocess must be one of norm"),
+    "first share": (["zipf:", "--first-share", "1"], 2, "first_share"),
+    "fidelity": (["zipf:", "--fidelity", "aggregate", "--block-size", "8"], 2, "multiple of"),
     "resume other": (
         ["zipf:", "--name", "used", "--resume", "--seed", "3"],
         2,
@@ -203,6 +209,27 @@ def test_bad_input_gets_one_clear_line_and_loses_nothing(case, dpsim, tmp_path):
     assert "Traceback" not in err
     left = [path for path in tmp_path.rglob("*") if path not in before]
     assert all(".stores" in path.parts for path in left), "only an import may be kept"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["duchi", "my.csv"], "needs numbers, and every attribute is a category"),
+        (["duchi", "my.csv", "--attribute", "a"], "attribute 'a' is a category"),
+        (["duchi", "pairs:"], "has missing values; ask with a key-value method"),
+        (["duchi", "zipf:", "--fidelity", "aggregate"], "duchi has no law of counts"),
+        (["pem", "zipf:d=2"], "asks for one attribute; name it with --attribute"),
+        (["privkvm", "pairs:d=2"], "one attribute at a time"),
+        (["l-osue", "zipf:", "--first-share", "0"], "first_epsilon must be > 0"),
+        (["oue", "zipf:k=1000000"], "use olh"),
+    ],
+)
+def test_methods_refuse_what_they_cannot_read(words, message, dpsim, tmp_path):
+    (tmp_path / "my.csv").write_text("a\n" + "x\ny\n" * 40)
+    code, out, err = dpsim("run", *words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
 
 
 def test_several_mistakes_are_told_at_once(dpsim):

@@ -1,6 +1,8 @@
 """Every method, from its specification to its release."""
 
+import os
 import pickle
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -225,3 +227,26 @@ def test_ray_agrees_with_local_for_every_family():
                 replace(source, block_size=1_000), spec.seed, book, shards=3
             ) as fleet:
                 assert run_protocol(spec, fleet).rows == expected.rows, name
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_permanent_answers_survive_a_killed_shard():
+    """They are a function of the user and the value: a new process repeats them."""
+    from dpsim.runtime.ray_fleet import RayFleet
+    from dpsim.runtime.ray_session import ray_session
+
+    spec = spec_of("l-osue", epsilon="2", rounds=4)
+    expected, source = run(spec)
+    victims: list[int] = []
+
+    def watch(progress):
+        if victims and progress.blocks_done == progress.blocks:
+            os.kill(victims.pop(), signal.SIGKILL)
+
+    limit = limit_of(spec, first_request(spec, source).loss)
+    with ray_session(2):
+        with RayFleet(source, spec.seed, LedgerBook(limit), shards=2, watch=watch) as fleet:
+            victims += [info.pid for info in fleet.infos]
+            assert run_protocol(spec, fleet).rows == expected.rows
+    assert not victims

@@ -61,7 +61,7 @@ def test_neither_shards_nor_block_size_change_a_bit(participation, shards, block
 @given(chunk=st.integers(5, 1_200), block_size=st.integers(200, 1_200))
 def test_the_size_of_a_chunk_changes_no_bit(chunk, block_size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collect, "_CHUNK", chunk)
+        patch.setattr(collect, "CHUNK", chunk)
         tally = ask(USERS, REQUEST, 9, 1, block_size)
     np.testing.assert_array_equal(tally, EXPECTED)
 
