@@ -52,6 +52,7 @@ _ALL = [
         ("piecewise", "piecewise:Piecewise", "a peak around the truth: best for large ε"),
         ("hybrid", "hybrid:Hybrid", "the mixture of the two"),
         ("laplace", "laplace:LocalLaplace", "the baseline"),
+        ("faithful-piecewise", "piecewise:FloatPiecewise", "Piecewise in floats: no finite ε"),
     ),
     Method("joint-duchi", "mean", "duchi_joint:JointDuchi",
            "all attributes in one report", is_joint=True),

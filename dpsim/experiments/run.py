@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from dpsim.core.errors import InputError, IntegrityError
@@ -140,10 +141,17 @@ def _finish(
     truth = _truth(job, release, source, listener)
     result = summarize(spec, release, truth)
     result["run"] = str(directory.path)
-    result["notes"] = list(prepared.notes)
+    result["notes"] = [*prepared.notes, *_warnings(release)]
     directory.write_result(result, _table(result))
     directory.log("done", seconds=round(time.monotonic() - started, 3))
     return result
+
+
+def _warnings(release: Release) -> list[str]:
+    """What changes the meaning of a result, in one line each."""
+    if isfinite(release.paid.real_epsilon):
+        return []
+    return ["the reports have no finite ε: the charged one is nominal, no guarantee"]
 
 
 def _truth(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from math import isfinite
 from typing import Any
 
 from dpsim.core.exact import text_of
@@ -47,9 +48,10 @@ def summarize(
 def privacy_of(spec: RunSpec, release: Release) -> dict[str, Any]:
     """What the result is: guarantee, relation, trust, randomness, and the ledger's lines."""
     preset = "faithful" if spec.method.startswith("faithful") else "default"
+    real = release.paid.real_epsilon
     return {
         "claimed": loss_text(release.loss),
-        "real_epsilon": release.paid.real_epsilon,
+        "real_epsilon": real if isfinite(real) else None,
         "unit": release.loss.unit,
         "neighbors": release.loss.neighbors,
         "model": "local: nobody but the user's own shard is trusted",
@@ -58,7 +60,7 @@ def privacy_of(spec: RunSpec, release: Release) -> dict[str, Any]:
         "preset": preset,
         "rng": RNG_LINE,
         "domain": release.schema.origin,
-        "guarantee": release.schema.is_declared,
+        "guarantee": release.schema.is_declared and isfinite(real),
         **ledger_rows(release.ledger),
     }
 

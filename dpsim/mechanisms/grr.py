@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import log1p
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsim.core.arrays import Codes, Counts, Draws, Frequencies
-from dpsim.core.checks import require_at_least, require_codes, require_epsilon
+from dpsim.core.arrays import Codes, Counts, Draws
+from dpsim.core.checks import require_codes
 from dpsim.core.errors import InputError
 from dpsim.core.plan import Parameters, parameters_of
-from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.rng import CountGenerator, UserNoise
-from dpsim.core.schema import MAX_DOMAIN_SIZE
 from dpsim.mechanisms.atoms import response_atoms
+from dpsim.mechanisms.pure import PureOracle
 
 _COMPARE_UP_TO = 24
 """Domains up to this size are tallied by comparison: faster there than one bincount."""
 
 
-@dataclass(frozen=True, slots=True)
-class GRR:
+@dataclass(frozen=True, slots=True, init=False)
+class GRR(PureOracle):
     """Tell the truth with probability p, else name another code uniformly.
 
     Probabilities are counted in atoms, the A = 2^32 values of one draw (2^64 where 32 bits
@@ -45,18 +42,9 @@ class GRR:
         estimation. USENIX Security 2017.
     """
 
-    domain_size: int
-    epsilon: Fraction
-
     def __init__(self, domain_size: int, epsilon: object) -> None:
-        object.__setattr__(self, "domain_size", require_at_least(1, domain_size=domain_size))
-        object.__setattr__(self, "epsilon", require_epsilon(epsilon))
-        if domain_size > MAX_DOMAIN_SIZE:
-            raise InputError(f"domain_size must be <= {MAX_DOMAIN_SIZE:,}, got {domain_size:,}")
-        if domain_size > 1 and self.truth_atoms <= self.lie_atoms:
-            raise InputError(
-                f"epsilon is too small for {domain_size} codes: no draw would tell them apart"
-            )
+        self._declare(domain_size, epsilon)
+        self._require_gap()
 
     @property
     def draw_bits(self) -> int:
@@ -84,27 +72,20 @@ class GRR:
         return self.lie_atoms / (1 << self.draw_bits)
 
     @property
-    def loss(self) -> PrivacyLoss:
-        """What the ledger charges for one report: ε, or nothing if there is one code only."""
-        return PrivacyLoss(self.epsilon if self.domain_size > 1 else Fraction(0))
+    def gap(self) -> float:
+        """The difference p - q, from whole atoms."""
+        return (self.truth_atoms - self.lie_atoms) / (1 << self.draw_bits)
 
     @property
-    def real_epsilon(self) -> float:
-        """What one report really costs: ln(T/m), at most ε."""
-        if self.domain_size == 1:
-            return 0.0
-        return log1p((self.truth_atoms - self.lie_atoms) / self.lie_atoms)
+    def odds(self) -> tuple[int, int]:
+        """T and m: a report is the truth of one code and a lie of any other."""
+        return self.truth_atoms, self.lie_atoms
 
     @property
     def parameters(self) -> Parameters:
         """Domain, ε and the atoms made of them."""
         atoms = zip(("draw_bits", "truth_atoms", "lie_atoms"), self._atoms, strict=True)
         return (*parameters_of(self), *atoms)
-
-    @property
-    def tally_size(self) -> int:
-        """One count per code."""
-        return self.domain_size
 
     @property
     def report_bytes(self) -> float:
@@ -150,25 +131,10 @@ class GRR:
         """
         if self.domain_size == 1:
             return histogram.copy()
-        kept = generator.binomial(histogram, self._gap)
+        kept = generator.binomial(histogram, self.gap)
         rest = int(histogram.sum() - kept.sum())
         uniform = np.full(self.domain_size, 1 / self.domain_size)
         return kept + generator.multinomial(rest, uniform)
-
-    def estimate(self, tally: Counts, n: int) -> Frequencies:
-        """Unbiased frequencies ``(c/n - q) / (p - q)``; negative values are kept."""
-        require_at_least(1, n=n)
-        if self.domain_size == 1:
-            return np.ones(1)
-        return (tally / n - self.q) / self._gap
-
-    def variance(self, n: int, frequency: float = 0.0) -> float:
-        """``q(1-q) / (n(p-q)²) + f(1-p-q) / (n(p-q))``: fixed population, true frequency f."""
-        require_at_least(1, n=n)
-        if self.domain_size == 1:
-            return 0.0
-        floor = self.q * (1 - self.q) / self._gap**2
-        return (floor + frequency * (1 - self.p - self.q) / self._gap) / n
 
     def channel(self) -> NDArray[np.float64]:
         """The exact law: row v holds the probabilities of each report given code v."""
@@ -179,7 +145,3 @@ class GRR:
     @property
     def _atoms(self) -> tuple[int, int, int]:
         return response_atoms(self.domain_size, self.epsilon)
-
-    @property
-    def _gap(self) -> float:
-        return (self.truth_atoms - self.lie_atoms) / (1 << self.draw_bits)

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import ray
 from ray import exceptions as rex
@@ -16,16 +15,16 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from dpsim.core.arrays import Counts
 from dpsim.core.errors import DpsimError, ResourceError
-from dpsim.core.ledger import Ledger
 from dpsim.core.records import Block, RecordSource, blocks_of
 from dpsim.data.partition import partition
 from dpsim.protocols.base import Request
 from dpsim.runtime.aggregator import Aggregator, Progress
 from dpsim.runtime.checkpoint import RoundId
 from dpsim.runtime.coordinator import Outcome, Pace, reconcile
+from dpsim.runtime.fleet import PayingFleet
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.preflight import require_equal_versions
-from dpsim.runtime.progress import RoundProgress, Watcher, watch_nothing
+from dpsim.runtime.progress import Watcher, watch_nothing
 from dpsim.runtime.ray_session import SHARD_SLOT, free_slots, has_shard_slots
 from dpsim.runtime.shard import Shard, ShardInfo
 from dpsim.runtime.versions import versions_here
@@ -53,7 +52,7 @@ _LOSSES = (
 )
 
 
-class RayFleet:
+class RayFleet(PayingFleet):
     """One actor per shard, one for the aggregator. The driver holds references, no tallies."""
 
     def __init__(  # noqa: PLR0913
@@ -67,10 +66,8 @@ class RayFleet:
         watch: Watcher = watch_nothing,
         pace: Pace | None = None,
     ) -> None:
-        self.source = source
+        super().__init__(source, book, watch)
         self.pace = pace or Pace()
-        self._book = book
-        self._watch = watch
         self._runs = partition(blocks_of(source.n, source.block_size), shards)
         slots = {SHARD_SLOT: 1} if has_shard_slots() else {}
         limit = book.ledger.limit
@@ -86,28 +83,16 @@ class RayFleet:
         self.infos = self._meet()
         book.bind(source)
 
-    @property
-    def ledger(self) -> Ledger:
-        """What was spent so far."""
-        return self._book.ledger
-
-    def ask(self, request: Request) -> Counts:
-        """Charge the request, then have every block answered and added once."""
-        plan = request.plan
-        self._book.charge(plan, request.loss)
-        source = self.source
-        round_id = RoundId(plan.hash, source.n, source.block_size, request.layout.size)
+    def _carry(self, request: Request, round_id: RoundId) -> Counts:
         line = _RayLine(
             self._shards, self._runs, self._aggregator, request, round_id, self.pace
         )
-        missing = line.progress().missing
-        done = set(round_id.blocks).difference(missing)
+        blocks = round_id.blocks
+        done = set(blocks).difference(line.progress().missing)
 
         def watch(block: Block, retries: int) -> None:
             done.add(block)
-            users = sum(part.n for part in done)
-            counts = (users, source.n, len(done), len(round_id.blocks))
-            self._watch(RoundProgress(plan.question, *counts, retries=retries))
+            self._tell(request.plan.question, done, len(blocks), retries)
 
         return reconcile(line, self.pace, watch)
 
@@ -134,17 +119,6 @@ class RayFleet:
             raise ResourceError(f"the shards did not start: {_name(error)}") from None
         require_equal_versions(versions_here(), [info.versions for info in infos])
         return infos
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 @dataclass(slots=True)

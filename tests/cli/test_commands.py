@@ -303,6 +303,7 @@ def test_every_method_is_explained_within_eighty_columns(name, dpsim):
         (["olh", "zipf:n=2000,k=30", "--collect", "sample"], "OLH"),
         (["oue", "zipf:n=1e9,k=8", "--fidelity", "aggregate"], "1,000,000,000 counted"),
         (["l-osue", "zipf:n=2000,k=5", "--rounds", "3"], "LOSUE"),
+        (["faithful-piecewise", "zipf:n=2000,k=5"], "no finite ε"),
         (["pem", "zipf:n=9000,k=5000,s=2", "--epsilon", "4", "--top", "2"], "PrefixOracle"),
         (["faithful-sue", "zipf:n=2000,k=5", "--epsilon", "0.01", "--limit", "2"], "ε=1.38"),
     ],
