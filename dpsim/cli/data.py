@@ -64,7 +64,7 @@ def check(table: Path, schema_path: Path | None) -> None:
 def sample(description: str, output: Path) -> None:
     """Make the table that DESCRIPTION generates, of any size, with its schema beside it.
 
-    uniform:n=1e6,d=50,k=2-16 · zipf:k=8,s=1 · planted:d=10,k=2-5,parents=2
+    uniform:n=1e6,d=50,k=2-16 · zipf:k=8,s=1 · planted:d=10,k=2-5 · pairs:d=4,f=0.3
     """
     from dpsim.data.sources import parse_generated
     from dpsim.experiments.sample import write_sample

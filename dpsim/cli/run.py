@@ -72,7 +72,7 @@ from dpsim.experiments.methods import METHODS
 @click.option(
     "--truth/--no-truth",
     default=None,
-    help="Show true shares beside the estimates. [default: unless --strict or huge]",
+    help="Show true values beside the estimates. [default: unless --strict or huge]",
 )
 @click.option("--name", default=None, help="Name of the run. [default: METHOD-DATA-NUMBER]")
 @click.option(
@@ -111,9 +111,14 @@ def run(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Run METHOD on DATA, once, with one budget.
 
-    METHOD: see dpsim explain. DATA: a CSV or Parquet file, or a generated table:
-    uniform:n=1e6,d=50,k=2-16 · zipf:k=8,s=1 · planted:d=10,k=2-5,parents=2
-    """  # fmt: skip
+    METHOD: see dpsim explain. DATA: a CSV or Parquet file, or a generated table.
+
+    \b
+    uniform:n=1e6,d=50,k=2-16      independent attributes
+    zipf:k=8,s=1                   the same, unevenly filled
+    planted:d=10,k=2-5,parents=2   drawn from a Bayes network
+    pairs:d=4,f=0.3                keys that 30 % of the users hold
+    """  # noqa: D301 - click reads the backspace: lines stay as they are
     if method not in METHODS:
         near = suggestion(method, tuple(METHODS))
         raise click.UsageError(f"no method {method!r}.{near} (dpsim explain lists all)")

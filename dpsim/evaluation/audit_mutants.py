@@ -94,19 +94,6 @@ def closed_half_spaces(epsilon: float) -> NDArray[np.float64]:
     return law
 
 
-def exponential_channel(size: int, epsilon: float, factor: float = 0.5) -> NDArray[np.float64]:
-    """Select among candidates by score: the first's rises, then all others' do.
-
-    Neighbors move every score by at most one. The weights are exp(factor ε score): without
-    the factor 1/2 up to 2ε is lost.
-    """
-    scores = np.ones((2, size))
-    scores[0, 0], scores[1, 1:] = 0, 0
-    weights = np.exp(factor * epsilon * scores)
-    law: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-    return law
-
-
 def ask_with_shared_streams(source: RecordSource, mechanism: Randomizer, seed: int) -> Counts:
     """A round in which every block draws from the beginning of one stream.
 

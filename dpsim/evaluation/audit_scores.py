@@ -39,16 +39,6 @@ def all_equal(zero: int, one: int) -> Score:
     return lambda reports: sign((reports == one).all(axis=1), (reports == zero).all(axis=1))
 
 
-def majority(zero: int, one: int, least: int) -> Score:
-    """One code is reported at least so many times more often than the other, over columns."""
-
-    def score(reports: Reports) -> NDArray[np.int8]:
-        lead = (reports == one).sum(axis=1) - (reports == zero).sum(axis=1)
-        return sign(lead >= least, lead <= -least)
-
-    return score
-
-
 def ones(zero: int, one: int) -> Score:
     """Exactly one of two bits is set; one column per bit."""
     return lambda reports: sign(

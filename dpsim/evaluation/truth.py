@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsim.core.arrays import Counts, Frequencies
+from dpsim.core.arrays import Counts
 from dpsim.core.records import RecordSource, blocks_of
 from dpsim.core.rng import AGGREGATE_UNIT
 from dpsim.core.schema import Attribute
@@ -39,12 +39,6 @@ def true_histograms(
             parts = [records.part(unit) for unit in block.parts(AGGREGATE_UNIT)]
             counts[name] = sum((p.histogram(name, total.size) for p in parts), start=total)
     return counts
-
-
-def true_frequencies(source: RecordSource, names: Sequence[str]) -> dict[str, Frequencies]:
-    """The shares of every code among all users."""
-    counts = true_histograms(source, names)
-    return {name: count / max(1, source.n) for name, count in counts.items()}
 
 
 def true_rows(

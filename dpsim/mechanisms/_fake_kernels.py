@@ -1,5 +1,4 @@
 """Compiled loops of random sampling with fake data."""
-# mypy: disallow-untyped-decorators=False
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """What kernels make of random words: uniform places, responses, 64 coins at a time."""
-# mypy: disallow-untyped-decorators=False
 
 from __future__ import annotations
 

@@ -28,17 +28,6 @@ _MAX_CHANNEL_DIMENSIONS = 10
 _EPSILON_PER_MEAN = Fraction(5, 2)
 
 
-def means_per_user(dimensions: int, epsilon: object) -> int:
-    """How many of d numbers a user should report: ``max(1, min(d, ⌊ε/2.5⌋))``.
-
-    References:
-        Wang, Xiao, Yang, et al. Collecting and analyzing multidimensional data with local
-        differential privacy. ICDE 2019.
-    """
-    require_at_least(1, dimensions=dimensions)
-    return max(1, min(dimensions, int(require_epsilon(epsilon) // _EPSILON_PER_MEAN)))
-
-
 @dataclass(frozen=True, slots=True)
 class JointDuchi:
     """Report one vector of d signs that leans towards the user's numbers.

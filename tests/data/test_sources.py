@@ -95,12 +95,12 @@ def test_blocks_are_the_smallest_power_of_two_with_work_enough(attributes):
     size = block_size_for(attributes)
     assert 2**13 <= size <= 2**22
     assert size & (size - 1) == 0
-    enough = 9_000_000 / max(1, attributes)
+    enough = 18_000_000 / max(1, attributes)
     assert size >= min(enough, 2**22)
     assert size == 2**13 or size / 2 < enough
 
 
 def test_usual_tables_have_the_known_block_sizes():
     assert [block_size_for(attributes) for attributes in (1, 6, 50, 10_000)] == [
-        4_194_304, 2_097_152, 262_144, 8_192,
+        4_194_304, 4_194_304, 524_288, 8_192,
     ]  # fmt: skip

@@ -3,7 +3,6 @@
 import pickle
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
 from math import comb, exp, log
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from dpsim.core.errors import InputError
 from dpsim.core.rng import UserNoise
 from dpsim.mechanisms.duchi import Duchi
-from dpsim.mechanisms.duchi_joint import JointDuchi, means_per_user
+from dpsim.mechanisms.duchi_joint import JointDuchi
 from tests import laws
 from tests.mechanisms import mean_laws
 
@@ -217,13 +216,3 @@ def test_bad_inputs_are_refused():
         mechanism.estimate(np.zeros(2, np.int64), 0)
     with pytest.raises(InputError, match="n must be"):
         mechanism.variance(0)
-
-
-def test_a_user_reports_one_mean_per_two_and_a_half_epsilon():
-    pairs = product([1, 3, 100], [Fraction(1, 10), "2.4999", 2.5, 5, "7.5", 30])
-    numbers = [means_per_user(d, epsilon) for d, epsilon in pairs]
-    assert numbers == [1] * 6 + [1, 1, 1, 2, 3, 3] + [1, 1, 1, 2, 3, 12]
-    with pytest.raises(InputError, match="dimensions must be"):
-        means_per_user(0, 1)
-    with pytest.raises(InputError, match="epsilon must be"):
-        means_per_user(2, 0)

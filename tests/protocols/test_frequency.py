@@ -12,7 +12,6 @@ from dpsim.core.errors import InputError
 from dpsim.core.records import PrivateRecords
 from dpsim.core.schema import Attribute, CodeRange, Schema
 from dpsim.data.sources import parse_generated
-from dpsim.evaluation.truth import true_frequencies
 from dpsim.mechanisms.grr import GRR
 from dpsim.protocols import collect
 from dpsim.protocols.frequency import (
@@ -24,6 +23,7 @@ from dpsim.protocols.frequency import (
 from dpsim.protocols.participation import Participation
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.local import LocalFleet
+from tests.rounds import true_frequencies
 
 USERS = parse_generated("planted:n=1001,d=3,k=2-5,parents=1,seed=5")
 LATE = Participation(Fraction(1, 10), 1000, Fraction(1), 2000)
