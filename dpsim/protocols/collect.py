@@ -158,8 +158,9 @@ class CollectRequest:
         if self.collect == "split":
             yield from (places for _ in self.items)
             return
-        draws = noise.draws(Purpose.SAMPLE, "").astype(np.uint64)
-        choice = (draws * np.uint64(len(self.items))) >> np.uint64(32)
+        # Memoized answers are paid for once: a user must not sample another item next round.
+        plan = self.experiment if self._memo else noise.plan_hash
+        choice = self._draw_places(noise, plan, "item", len(self.items))
         for number in range(len(self.items)):
             chosen = np.flatnonzero(choice == number)
             yield chosen if places is None else np.intersect1d(chosen, places, True)
@@ -179,10 +180,15 @@ class CollectRequest:
     def _in_group(self, noise: ClientNoise) -> NDArray[np.bool_]:
         """Drawn by experiment, not by plan: the groups of all its rounds are disjoint."""
         group = self.group or Group(0, 1)
-        address = (noise.seed, Purpose.SAMPLE.value, self.experiment, "group")
-        draws = draws_at(address, noise.block.start, noise.block.n).astype(np.uint64)
-        numbers = (draws * np.uint64(group.of)) >> np.uint64(32)
+        numbers = self._draw_places(noise, self.experiment, "group", group.of)
         return np.asarray(numbers == group.number, np.bool_)
+
+    @staticmethod
+    def _draw_places(noise: ClientNoise, plan: str, subject: str, of: int) -> Counts:
+        """One of ``of`` places per user, without looking at a record."""
+        address = (noise.seed, Purpose.SAMPLE.value, plan, subject)
+        draws = draws_at(address, noise.block.start, noise.block.n).astype(np.uint64)
+        return ((draws * np.uint64(of)) >> np.uint64(32)).astype(np.int64)
 
 
 def _simulate(

@@ -104,6 +104,8 @@ def find_heavy_hitters(
     require_at_least(1, most=search.most)
     total = require_epsilon(epsilon)
     lengths = _lengths(attribute.size, search)
+    rest = (attribute.name, str(total), search.most, lengths, how.participation.parameters)
+    name = name_of("heavy hitters", how.seed, (), *rest)
     survivors: NDArray[np.int64] = np.zeros(1, np.int64)
     known, asked, turnouts = 0, list[CollectRequest](), list[Turnout]()
     for number, length in enumerate(lengths):
@@ -112,7 +114,13 @@ def find_heavy_hitters(
         oracle = PrefixOracle(
             tuple(map(int, candidates)), shift, attribute.size, make(candidates.size + 1, total)
         )
-        asked.append(_request(attribute, oracle, Group(number, len(lengths)), how))
+        question = f"prefixes of {attribute.name}, {candidates.size} candidates"
+        asked.append(
+            CollectRequest(
+                name, number, question, (Item((attribute,), oracle),),
+                participation=how.participation, group=Group(number, len(lengths)),
+            )
+        )  # fmt: skip
         collected = collect(fleet, asked[-1])
         turnouts.append(collected.turnout)
         ((n, tally),) = collected.tallies
@@ -141,18 +149,6 @@ def _extend(
     """All prefixes that are ``more`` bits longer than a survivor and begin some code."""
     longer = ((survivors[:, None] << more) + np.arange(1 << more)).ravel()
     return longer[longer <= (size - 1) >> shift]
-
-
-def _request(
-    attribute: Attribute, oracle: PrefixOracle, group: Group, how: Round
-) -> CollectRequest:
-    rest = (attribute.name, str(oracle.loss.epsilon), group.of, how.participation.parameters)
-    name = name_of("heavy hitters", how.seed, (), *rest)
-    question = f"prefixes of {attribute.name}, {len(oracle.candidates)} candidates"
-    item = Item((attribute,), oracle)
-    return CollectRequest(
-        name, group.number, question, (item,), participation=how.participation, group=group
-    )
 
 
 def _rows(

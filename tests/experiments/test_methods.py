@@ -10,6 +10,8 @@ import pytest
 
 from dpsim import FrequencyEstimator, KeyValueEstimator, MeanEstimator
 from dpsim.core.errors import InputError
+from dpsim.core.records import Block
+from dpsim.core.rng import ClientNoise
 from dpsim.data.sources import parse_generated
 from dpsim.evaluation.truth import accuracy, true_rows
 from dpsim.experiments.ask import first_request, limit_of, run_protocol
@@ -155,6 +157,21 @@ def test_memoized_rounds_are_charged_once_and_fresh_ones_each_time():
     assert release.ledger.spent.epsilon == 2
     mechanism = first_request(spec_of("l-osue"), parse_generated(TABLES["frequency"]))
     assert not isinstance(mechanism.items[0].mechanism, CountLaw)
+
+
+def test_a_memoized_user_samples_the_same_attribute_in_every_round():
+    """Else each round would reveal another attribute, and the ledger would count only one."""
+    spec = spec_of("l-grr", collect="sample", epsilon="1")
+    source = parse_generated(spec.data)
+    first = first_request(spec, source)
+    noise = ClientNoise(3, first.plan.hash, Block(0, 5_000))
+    second = replace(first, round_id=1)
+    later = ClientNoise(3, second.plan.hash, Block(0, 5_000))
+    pairs = zip(first._choose(noise, None), second._choose(later, None), strict=True)
+    assert all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)
+    fresh = first_request(spec_of("grr", collect="sample", epsilon="1"), source)
+    again = zip(fresh._choose(noise, None), fresh._choose(later, None), strict=True)
+    assert not any(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in again)
 
 
 def test_groups_of_a_search_pay_once_each():
