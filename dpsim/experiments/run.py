@@ -20,6 +20,7 @@ from dpsim.data.generated import GeneratedTable
 from dpsim.data.schema_file import dump_schema, load_schema
 from dpsim.evaluation.truth import true_rows
 from dpsim.experiments.ask import first_request, limit_of, run_protocol
+from dpsim.experiments.methods import METHODS
 from dpsim.experiments.prepare import Prepared, prepare, wish_for
 from dpsim.experiments.run_directory import RunDirectory
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
@@ -141,17 +142,23 @@ def _finish(
     truth = _truth(job, release, source, listener)
     result = summarize(spec, release, truth)
     result["run"] = str(directory.path)
-    result["notes"] = [*prepared.notes, *_warnings(release)]
+    result["notes"] = [*prepared.notes, *_advice(spec, release)]
     directory.write_result(result, _table(result))
     directory.log("done", seconds=round(time.monotonic() - started, 3))
     return result
 
 
-def _warnings(release: Release) -> list[str]:
-    """What changes the meaning of a result, in one line each."""
-    if isfinite(release.paid.real_epsilon):
-        return []
-    return ["the reports have no finite ε: the charged one is nominal, no guarantee"]
+def _advice(spec: RunSpec, release: Release) -> list[str]:
+    """What changes the meaning of a result, or would make it better: one line each."""
+    advice = []
+    if not isfinite(release.paid.real_epsilon):
+        advice.append("the reports have no finite ε: the charged one is nominal, no guarantee")
+    d = len(release.schema)
+    if spec.collect == "split" and d > 1 and not METHODS[spec.method].is_joint:
+        advice.append(
+            f"each user answered {d} times at ε/{d}; --collect sample asks once, at ε"
+        )
+    return advice
 
 
 def _truth(
