@@ -104,6 +104,29 @@ def test_counts_drawn_from_their_law_are_as_good_as_records(name):
         assert abs(np.mean(ratios) - 1) < 5 * (2 / 360) ** 0.5
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["grr", "oue", "olh"])
+def test_units_of_counts_are_drawn_independently(name):
+    """Four units of users: with noise in common their errors would add up, not average out."""
+    ratios = []
+    for seed in range(40):
+        values = {"method": name, "data": f"zipf:n={4 << 20},k=6,seed={seed}", "seed": seed}
+        release, source = run(RunSpec(**values, fidelity="aggregate"), 2, 1 << 20)
+        (found,) = accuracy(release.rows, true_rows(source, release, "aggregate"))
+        ratios.append((found.rmse / (found.expected_rmse or 0)) ** 2)
+    assert abs(np.mean(ratios) - 1) < 5 * (2 / 240) ** 0.5
+
+
+@pytest.mark.parametrize("name", ["grr", "oue", "hybrid", "state-encoding", "l-grr"])
+def test_sampled_attributes_and_dropouts_change_with_no_layout(name):
+    spec = spec_of(name, epsilon="1", collect="sample", dropout="0.2")
+    expected, source = run(spec, 1, 20_000)
+    assert run(spec, 3, 1_237)[0].rows == expected.rows
+    turnout = expected.turnout
+    assert turnout.invited == source.n
+    assert 0.15 < turnout.dropped / source.n < 0.25
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_postprocessing_is_a_step_of_its_own_that_keeps_the_raw_release(step):
     raw, source = run(spec_of("grr", epsilon="0.1"))
