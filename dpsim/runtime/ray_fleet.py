@@ -105,20 +105,29 @@ class RayFleet(PayingFleet):
 
     def _meet(self) -> list[ShardInfo]:
         """Wait until every shard is there and computes with the versions of this process."""
-        calls = [
-            shard.info.options(concurrency_group="control").remote() for shard in self._shards
-        ]
-        try:
-            infos: list[ShardInfo] = ray.get(calls, timeout=self.pace.patience + len(calls))
-        except rex.GetTimeoutError:
-            raise ResourceError(
-                f"{len(calls)} shards did not start within {self.pace.patience:.0f} s, "
-                f"{free_slots()} shard slots are free; use fewer --shards, or wait for others"
-            ) from None
-        except rex.RayError as error:
-            raise ResourceError(f"the shards did not start: {_name(error)}") from None
+        deadline = time.monotonic() + self.pace.patience + len(self._shards)
+        infos = [self._info(shard, deadline) for shard in self._shards]
         require_equal_versions(versions_here(), [info.versions for info in infos])
         return infos
+
+    def _info(self, shard: Any, deadline: float) -> ShardInfo:
+        """What a shard tells of itself; one that dies while it starts is asked again."""
+        while True:
+            call = shard.info.options(concurrency_group="control").remote()
+            try:
+                info: ShardInfo = ray.get(call, timeout=max(0.0, deadline - time.monotonic()))
+            except rex.GetTimeoutError:
+                raise ResourceError(
+                    f"{len(self._shards)} shards did not start within "
+                    f"{self.pace.patience:.0f} s, {free_slots()} shard slots are free; use "
+                    "fewer --shards, or wait for others"
+                ) from None
+            except rex.RayError as error:
+                if _loss(error) is None:
+                    raise ResourceError(f"a shard did not start: {_name(error)}") from None
+                time.sleep(self.pace.first_pause)
+            else:
+                return info
 
 
 @dataclass(slots=True)
