@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _side_by_side import verdict
@@ -24,10 +25,14 @@ from dpsim.core.records import Block
 from dpsim.core.rng import AGGREGATE_UNIT, ClientNoise, UserNoise, draws_at, generator_at
 from dpsim.mechanisms.duchi import Duchi
 from dpsim.mechanisms.grr import GRR
+from dpsim.mechanisms.hybrid import Hybrid
 from dpsim.mechanisms.interfaces import FrequencyOracle, Randomizer
+from dpsim.mechanisms.laplace import LocalLaplace
 from dpsim.mechanisms.local_hashing import OLH
+from dpsim.mechanisms.pckv import PCKVGRR
 from dpsim.mechanisms.piecewise import Piecewise
 from dpsim.mechanisms.privkv import PrivKV
+from dpsim.mechanisms.state_encoding import StateEncoding
 from dpsim.mechanisms.unary import OUE
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +117,60 @@ def piecewise_loop(values: list[float]) -> float:
     return total
 
 
+def hybrid_loop(values: list[float]) -> float:
+    """One record after the other: Duchi's mechanism or Piecewise."""
+    s, keep, total = exp(EPSILON / 2), exp(EPSILON) / (exp(EPSILON) + 1), 0.0
+    c = (s + 1) / (s - 1)
+    for value in values:
+        if random.random() < 1 / s:
+            bit = random.random() < (1 + value) / 2
+            total += 1 if bit == (random.random() < keep) else -1
+            continue
+        low = (c + 1) / 2 * value - (c - 1) / 2
+        if random.random() < s / (s + 1):
+            total += random.uniform(low, low + c - 1)
+        else:
+            place = random.uniform(0, c + 1)
+            total += place - c if place - c < low else place - c + (c - 1)
+    return total
+
+
+def laplace_loop(values: list[float]) -> float:
+    """One record after the other, in floats, which is not private."""
+    total = 0.0
+    for value in values:
+        noise = random.expovariate(EPSILON / 2)
+        total += value + (noise if random.random() < 0.5 else -noise)
+    return total
+
+
+def state_loop(values: list[float]) -> float:
+    """One record after the other: three states by randomized response."""
+    keep, counts = exp(EPSILON) / (exp(EPSILON) + 2), [0, 0, 0]
+    for value in values:
+        present = value == value  # noqa: PLR0124 - nan is not itself
+        state = (2 if random.random() < (1 + value) / 2 else 0) if present else 1
+        if random.random() >= keep:
+            state = (state + random.randint(1, 2)) % 3
+        counts[state] += 1
+    return counts[0]
+
+
+def pckv_loop(rows: list[list[float]]) -> float:
+    """One record after the other: one held key, reported with its sign among all pairs."""
+    d = len(rows[0]) + 1
+    keep, counts = exp(EPSILON) / (exp(EPSILON) + 2 * d - 1), [0] * (2 * d)
+    for row in rows:
+        held = [key for key, value in enumerate(row) if value == value]  # noqa: PLR0124
+        key = random.choice(held) if held else d - 1
+        value = row[key] if held else 0.0
+        code = 2 * key + (random.random() < (1 + value) / 2)
+        if random.random() >= keep:
+            code = (code + random.randint(1, 2 * d - 1)) % (2 * d)
+        counts[code] += 1
+    return counts[0]
+
+
 def privkv_loop(values: list[float]) -> float:
     """One record after the other; nan is an absent key."""
     p = exp(EPSILON / 2) / (exp(EPSILON / 2) + 1)
@@ -177,10 +236,19 @@ def main() -> None:
     print("\nmeans and pairs, beside a loop over the records")
     values = (draws_at((1, "data", "", "b"), 0, VALUES) / 2**31 - 1).clip(-1, 1)
     pairs = np.where(values > 0.5, np.nan, values)
-    jobs: dict[str, tuple[Randomizer, Callable[[list[float]], float], np.ndarray]] = {
+    table = pairs[: VALUES // 16 * 16].reshape(-1, 16)
+    jobs: dict[str, tuple[Randomizer, Callable[[Any], float], np.ndarray]] = {
         "duchi": (Duchi(EPSILON), duchi_loop, values),
         "piecewise": (Piecewise(EPSILON), piecewise_loop, values),
+        "hybrid": (Hybrid(EPSILON), hybrid_loop, values),
+        "laplace (ours exact, the loop in floats)": (
+            LocalLaplace(EPSILON),
+            laplace_loop,
+            values,
+        ),
         "privkv": (PrivKV(EPSILON), privkv_loop, pairs),
+        "state-encoding": (StateEncoding(EPSILON), state_loop, pairs),
+        "pckv-grr, 16 keys": (PCKVGRR(16, EPSILON, 1), pckv_loop, table),
     }
     for name, (mechanism, loop, inputs) in jobs.items():
         time_mechanism(mechanism, inputs)
