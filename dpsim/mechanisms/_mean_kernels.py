@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpsim.mechanisms._philox import _high, words_of
+from dpsim.mechanisms._philox import high_word, words_of
 
 _ZERO, _ONE, _TWO, _FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
 _SHARES, _SHARE_BITS, _HALF_SHARE, _SHARE_MASK = (
@@ -70,7 +70,7 @@ def _place(
     points: np.uint64,
 ) -> np.uint64:
     """Anywhere on the grid by the draw's low bits, or ``⌊share · room + position⌋``."""
-    position = _high(draw - anywhere, stretch)
+    position = high_word(draw - anywhere, stretch)
     near = (share * room + position) >> _SHARE_BITS
     return draw & (points - _ONE) if draw < anywhere else near
 
@@ -251,7 +251,7 @@ def laplace_places(
             at += 1
             if word * limit < limit and word * limit < (_ZERO - limit) % limit:
                 continue
-            number = _high(word, limit)
+            number = high_word(word, limit)
             if state == _ROUND:
                 start = (np.uint64(shares[place]) * room + number) >> _SHARE_BITS
                 state, limit = _SIZE, above

@@ -16,6 +16,7 @@ from dpsim.core.plan import Parameters, parameters_of
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.rng import UserNoise
 from dpsim.mechanisms._mean_kernels import duchi_signs
+from dpsim.mechanisms._philox import quick_draws
 from dpsim.mechanisms.atoms import response_atoms
 from dpsim.mechanisms.rounding import real_loss
 from dpsim.mechanisms.unit_interval import SHARE_BITS, Numbers, share_of, shares_of
@@ -96,7 +97,7 @@ class Duchi:
     def perturb(self, inputs: Numbers, noise: UserNoise) -> NDArray[np.bool_]:
         """One sign per number, True for plus."""
         shares = shares_of(inputs, noise.users.size)
-        return self.respond(shares, noise.stream().draws(self.draw_bits))
+        return self.respond(shares, quick_draws(noise.stream(), self.draw_bits))
 
     def respond(self, shares: NDArray[np.uint32], draws: Draws) -> NDArray[np.bool_]:
         """One sign per share, from one draw each, in integers only."""

@@ -18,6 +18,7 @@ from dpsim.core.plan import Parameters, parameters_of
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.rng import UserNoise
 from dpsim.mechanisms._pair_kernels import respond_both, threshold
+from dpsim.mechanisms._philox import quick_draws
 from dpsim.mechanisms.pairs import Values, require_draws, require_pair, require_values
 from dpsim.mechanisms.rounding import DIGITS, atoms_up, decimal_of, is_precise, real_loss
 
@@ -89,7 +90,7 @@ class F2M:
 
     def perturb(self, inputs: Values, noise: UserNoise) -> NDArray[np.uint8]:
         """One report per value: two if the key is reported, plus one for a positive sign."""
-        return self.respond(inputs, noise.stream().draws(self.draw_bits))
+        return self.respond(inputs, quick_draws(noise.stream(), self.draw_bits))
 
     def respond(self, values: Values, draws: Draws) -> NDArray[np.uint8]:
         """One report per value, from one draw per value."""

@@ -17,6 +17,7 @@ from dpsim.core.errors import InputError
 from dpsim.core.plan import Parameters, parameters_of
 from dpsim.core.rng import UserNoise
 from dpsim.mechanisms._pair_kernels import count_outside, respond_states
+from dpsim.mechanisms._philox import quick_draws
 from dpsim.mechanisms.rounding import real_loss
 
 Values: TypeAlias = NDArray[np.float64]
@@ -214,7 +215,7 @@ class OneKey:
 
     def perturb(self, inputs: Values, noise: UserNoise) -> NDArray[np.uint8]:
         """One report per value: 0 absent, 1 positive, 2 negative."""
-        return self.respond(inputs, noise.stream().draws(self.atoms.draw_bits))
+        return self.respond(inputs, quick_draws(noise.stream(), self.atoms.draw_bits))
 
     def respond(self, values: Values, draws: Draws) -> NDArray[np.uint8]:
         """One report per value, from one draw per value."""

@@ -19,6 +19,7 @@ from dpsim.core.plan import Parameters, parameters_of
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.rng import UserNoise
 from dpsim.mechanisms._mean_kernels import float_piecewise, piecewise_places
+from dpsim.mechanisms._philox import quick_draws
 from dpsim.mechanisms.atoms import exp_of
 from dpsim.mechanisms.piecewise_atoms import WORD, Layout, piecewise_layout
 from dpsim.mechanisms.rounding import real_loss
@@ -101,7 +102,9 @@ class Piecewise:
 
     def perturb(self, inputs: Numbers, noise: UserNoise) -> NDArray[np.uint16]:
         """One point J per number."""
-        return self.respond(shares_of(inputs, noise.users.size), noise.stream().draws(64))
+        return self.respond(
+            shares_of(inputs, noise.users.size), quick_draws(noise.stream(), 64)
+        )
 
     def respond(self, shares: NDArray[np.uint32], draws: Draws) -> NDArray[np.uint16]:
         """One point per share, from one 64-bit draw each, in integers only."""
