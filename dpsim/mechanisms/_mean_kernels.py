@@ -95,8 +95,8 @@ def piecewise_places(
 @njit(cache=True, nogil=True)
 def hybrid_codes(
     shares: Shares,
-    users: Users,
-    key: Words,
+    branches: NDArray[np.uint32],
+    draws: Words,
     duchi: tuple[np.uint64, np.uint64, np.uint64, np.uint64],
     piecewise: tuple[np.uint64, np.uint64, np.uint64, np.uint64],
 ) -> NDArray[np.uint32]:
@@ -111,8 +111,8 @@ def hybrid_codes(
     unused = np.uint64(64) - bits
     for place in range(shares.size):
         share = np.uint64(shares[place])
-        branch, draw, _, _ = words_of(np.uint64(users[place]), _ZERO, key[0], key[1])
-        if branch >> _HALF_WORD < branch_atoms:
+        draw = draws[place]
+        if np.uint64(branches[place]) < branch_atoms:
             codes[place] = np.uint64((draw >> unused) < _plus_atoms(share, lie, gap))
         else:
             codes[place] = _TWO + _place(share, draw, anywhere, stretch, room, points)

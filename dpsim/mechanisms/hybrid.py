@@ -13,8 +13,9 @@ from dpsim.core.arrays import Counts
 from dpsim.core.checks import require_at_least, require_epsilon
 from dpsim.core.plan import Parameters, parameters_of
 from dpsim.core.privacy import PrivacyLoss
-from dpsim.core.rng import UserNoise
+from dpsim.core.rng import Purpose, UserNoise
 from dpsim.mechanisms._mean_kernels import hybrid_codes
+from dpsim.mechanisms._philox import quick_draws
 from dpsim.mechanisms.atoms import exp_of
 from dpsim.mechanisms.duchi import Duchi
 from dpsim.mechanisms.piecewise import Piecewise
@@ -128,13 +129,15 @@ class Hybrid:
         """One code per number: 0 for minus, 1 for plus, 2 + J for point J."""
         if not self.is_mixed:
             return self.duchi.perturb(inputs, noise).astype(np.uint32)
-        stream, duchi = noise.stream(), self.duchi
-        shares = shares_of(inputs, stream.users.size)
+        duchi = self.duchi
+        shares = shares_of(inputs, noise.users.size)
+        branches = quick_draws(noise.stream(Purpose.SAMPLE), 32)
+        draws = quick_draws(noise.stream(), 64)
         signs = (self.duchi_atoms, duchi.draw_bits, duchi.lie_atoms, duchi.gap_atoms)
         first, second, third, fourth = (np.uint64(number) for number in signs)
         layout = self.piecewise.kernel_layout
         codes: NDArray[np.uint32] = hybrid_codes(
-            shares, stream.users, stream.key, (first, second, third, fourth), layout
+            shares, branches, draws, (first, second, third, fourth), layout
         )
         return codes
 

@@ -160,7 +160,7 @@ class CollectRequest:
             return
         # Memoized answers are paid for once: a user must not sample another item next round.
         plan = self.experiment if self._memo else noise.plan_hash
-        choice = self._draw_places(noise, plan, "item", len(self.items))
+        choice = self._draw_places(noise, plan, "\0item", len(self.items))
         for number in range(len(self.items)):
             chosen = np.flatnonzero(choice == number)
             yield chosen if places is None else np.intersect1d(chosen, places, True)
@@ -180,12 +180,15 @@ class CollectRequest:
     def _in_group(self, noise: ClientNoise) -> NDArray[np.bool_]:
         """Drawn by experiment, not by plan: the groups of all its rounds are disjoint."""
         group = self.group or Group(0, 1)
-        numbers = self._draw_places(noise, self.experiment, "group", group.of)
+        numbers = self._draw_places(noise, self.experiment, "\0group", group.of)
         return np.asarray(numbers == group.number, np.bool_)
 
     @staticmethod
     def _draw_places(noise: ClientNoise, plan: str, subject: str, of: int) -> Counts:
-        """One of ``of`` places per user, without looking at a record."""
+        """One of ``of`` places per user, without looking at a record.
+
+        The subject begins with NUL, so that no attribute can share its draws.
+        """
         address = (noise.seed, Purpose.SAMPLE.value, plan, subject)
         draws = draws_at(address, noise.block.start, noise.block.n).astype(np.uint64)
         return ((draws * np.uint64(of)) >> np.uint64(32)).astype(np.int64)

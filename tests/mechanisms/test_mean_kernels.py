@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from dpsim.core.rng import words_at
+from dpsim.core.rng import draws_at, words_at
 from dpsim.mechanisms import _mean_kernels as kernels
 from dpsim.mechanisms.duchi import Duchi
 from dpsim.mechanisms.duchi_joint import JointDuchi
@@ -72,9 +72,8 @@ def test_piecewise(n, mechanism):
     assert_same(mechanism.respond(SHARES[:n], draws), expected, np.uint16)
 
 
-def hybrid_code(mechanism, share, user):
-    branch, draw, *_ = (word for word, _ in zip(words_of_user(user), range(4), strict=False))
-    if branch >> 32 >= mechanism.duchi_atoms:
+def hybrid_code(mechanism, share, branch, draw):
+    if branch >= mechanism.duchi_atoms:
         return 2 + place_of(mechanism.piecewise, share, draw)
     draw >>= 64 - mechanism.duchi.draw_bits
     return int(draw < mechanism.duchi.plus_atoms(share))
@@ -83,17 +82,17 @@ def hybrid_code(mechanism, share, user):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("mechanism", [Hybrid("0.7"), Hybrid(4, 32), Hybrid(18)])
 def test_hybrid(n, mechanism):
-    duchi, users = mechanism.duchi, USERS[:n]
+    duchi = mechanism.duchi
     numbers = (mechanism.duchi_atoms, duchi.draw_bits, duchi.lie_atoms, duchi.gap_atoms)
+    branches = draws_at((1, "branch", "", ""), 0, n)
+    branches[:1] = min(mechanism.duchi_atoms, 2**32 - 1)
+    draws = words_at((1, "draw", "", ""), 0, n)
     codes = kernels.hybrid_codes(
-        SHARES[:n],
-        users,
-        KEY,
-        tuple(map(np.uint64, numbers)),
+        SHARES[:n], branches, draws, tuple(map(np.uint64, numbers)),
         mechanism.piecewise.kernel_layout,
-    )
-    expected = [hybrid_code(mechanism, int(share), user)
-                for share, user in zip(SHARES[:n], users, strict=True)]  # fmt: skip
+    )  # fmt: skip
+    columns = (SHARES[:n].tolist(), branches.tolist(), draws.tolist())
+    expected = [hybrid_code(mechanism, *row) for row in zip(*columns, strict=True)]
     assert_same(codes, expected, np.uint32)
 
 
