@@ -18,6 +18,7 @@ from dpsim.experiments.ask import first_request, limit_of, run_protocol
 from dpsim.experiments.methods import METHODS
 from dpsim.experiments.prepare import Prepared, prepare, prepare_frame, wish_for
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
+from dpsim.protocols.refine import refine
 from dpsim.protocols.release import Release
 from dpsim.runtime.factory import FleetName, choose_place, open_fleet
 from dpsim.runtime.ledger_book import LedgerBook
@@ -51,7 +52,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         collect: str = "split",
         fidelity: str = "record",
         rounds: int | None = None,
+        first_share: Number = "0.5",
+        pad: int = 1,
         top: int = 10,
+        postprocess: str | None = None,
         seed: int = 0,
         schema: Schema | str | Path | None = None,
         strict: bool = False,
@@ -66,7 +70,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.collect = collect
         self.fidelity = fidelity
         self.rounds = rounds
+        self.first_share = first_share
+        self.pad = pad
         self.top = top
+        self.postprocess = postprocess
         self.seed = seed
         self.schema = schema
         self.strict = strict
@@ -91,6 +98,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             self.ledger_ = self.ledger or LedgerBook(limit)
             with open_fleet(place, source, spec.seed, self.ledger_) as fleet:
                 self.release_ = run_protocol(spec, fleet)
+        if spec.postprocess is not None:
+            self.release_ = refine(self.release_, spec.postprocess)
         return self
 
     def _spec(self) -> RunSpec:
@@ -103,7 +112,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
                 "collect": self.collect,
                 "fidelity": self.fidelity,
                 "rounds": self.rounds,
+                "first_share": self.first_share,
+                "pad": self.pad,
                 "top": self.top,
+                "postprocess": self.postprocess,
                 "seed": self.seed,
             }
         )

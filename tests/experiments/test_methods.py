@@ -237,6 +237,20 @@ def test_estimators_have_sensible_defaults(estimator, data):
     assert (table["low"] <= table["high"]).all()
 
 
+def test_estimators_take_the_parameters_of_the_command_line():
+    def fit(estimator, data):
+        return estimator.fit(data).release_
+
+    keys = "pairs:n=4000,k=9,d=4,f=0.8"
+    narrow, wide = (fit(KeyValueEstimator("pckv-grr", pad=pad), keys) for pad in (1, 4))
+    assert narrow.rows != wide.rows
+    users = "zipf:n=2000,k=5"
+    low, high = (fit(FrequencyEstimator("l-grr", first_share=s), users) for s in ("0.2", "0.9"))
+    assert low.rows != high.rows
+    refined = fit(FrequencyEstimator("grr", epsilon="0.1", postprocess="norm-sub"), users)
+    assert sum(row.estimate or 0 for row in refined.rows) == pytest.approx(1)
+
+
 def test_an_estimator_refuses_methods_of_another_family():
     with pytest.raises(InputError, match="MeanEstimator has no method 'grr'; there are: duchi"):
         MeanEstimator("grr").fit("zipf:")
