@@ -40,6 +40,10 @@ class Purpose(StrEnum):
     PERMANENT = "permanent"
     AGGREGATE = "aggregate"
     AUDIT = "audit"
+    SELECT = "select"
+    MEASURE = "measure"
+    START = "start"
+    PUBLISH = "publish"
 
 
 def key_of(address: Address) -> NDArray[np.uint64]:
@@ -144,6 +148,30 @@ class ClientNoise:
     def part(self, block: Block) -> ClientNoise:
         """The same noise for some of the block's users."""
         return ClientNoise(self.seed, self.plan_hash, block)
+
+
+@dataclass(frozen=True, slots=True)
+class CentralNoise:
+    """The draws of a central algorithm, by the candidate, query or row they are for."""
+
+    seed: int
+    plan_hash: str
+
+    def words(
+        self, purpose: Purpose, subject: str, n: int, start: int = 0
+    ) -> NDArray[np.uint64]:
+        """The 64-bit draws ``start .. start + n - 1`` of a subject."""
+        return words_at((self.seed, purpose.value, self.plan_hash, subject), start, n)
+
+    def uniforms(
+        self, purpose: Purpose, subject: str, n: int, start: int = 0
+    ) -> NDArray[np.float64]:
+        """As many numbers strictly between 0 and 1, at the midpoints of a grid of 2^-52.
+
+        With one bit more the largest midpoint would be rounded to 1.
+        """
+        high = self.words(purpose, subject, n, start) >> np.uint64(12)
+        return (high.astype(np.float64) + 0.5) * 2.0**-52
 
 
 CountGenerator: TypeAlias = np.random.Generator

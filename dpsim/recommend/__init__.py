@@ -1,0 +1,1 @@
+"""Private item-based collaborative filtering: numpy and numba only, no Ray."""
