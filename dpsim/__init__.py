@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         KeyValueEstimator,
         MeanEstimator,
     )
+    from dpsim.experiments.table_estimators import DP2Pub, PrivBayes
     from dpsim.mechanisms.grr import GRR
     from dpsim.protocols.release import Release
     from dpsim.runtime.ledger_book import LedgerBook
@@ -30,6 +31,7 @@ _HOMES = {
     "Bins": "dpsim.core.schema",
     "Category": "dpsim.core.schema",
     "CodeRange": "dpsim.core.schema",
+    "DP2Pub": "dpsim.experiments.table_estimators",
     "DpsimError": "dpsim.core.errors",
     "FrequencyEstimator": "dpsim.experiments.estimators",
     "GRR": "dpsim.mechanisms.grr",
@@ -37,6 +39,7 @@ _HOMES = {
     "Ledger": "dpsim.core.ledger",
     "LedgerBook": "dpsim.runtime.ledger_book",
     "MeanEstimator": "dpsim.experiments.estimators",
+    "PrivBayes": "dpsim.experiments.table_estimators",
     "PrivacyLoss": "dpsim.core.privacy",
     "Release": "dpsim.protocols.release",
     "Schema": "dpsim.core.schema",
@@ -49,12 +52,14 @@ __all__ = [
     "Bins",
     "Category",
     "CodeRange",
+    "DP2Pub",
     "DpsimError",
     "FrequencyEstimator",
     "KeyValueEstimator",
     "Ledger",
     "LedgerBook",
     "MeanEstimator",
+    "PrivBayes",
     "PrivacyLoss",
     "Release",
     "Schema",

@@ -9,6 +9,7 @@ COMMANDS = {
     "run": "Run one method on one table, with one budget.",
     "resume": "Finish a run that was stopped.",
     "explain": "What a method does, guarantees and costs.",
+    "reproduce": "Compute a published table anew.",
     "audit": "Test that mechanisms keep their promise.",
     "data": "Propose a schema, check a table, make one.",
     "doctor": "Check Python, Ray, memory, disk and rights.",

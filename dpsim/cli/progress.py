@@ -41,20 +41,20 @@ def _bar() -> Iterator[Listener]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[users]} users{task.fields[retries]}  eta", markup=False),
+        TextColumn("{task.fields[done]}{task.fields[retries]}  eta", markup=False),
         TimeRemainingColumn(compact=True),
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("starting", total=None, users="0", retries="")
+        task = bars.add_task("starting", total=None, done="", retries="")
 
         def watch(progress: RoundProgress) -> None:
             bars.update(
                 task,
-                description="asking",
-                total=progress.users,
-                completed=progress.users_done,
-                users=f"{progress.users_done:,}",
+                description="asking" if progress.blocks else progress.question,
+                total=progress.all,
+                completed=progress.done,
+                done=f"{progress.done:,} {progress.unit}",
                 retries=f", {progress.retries} calls again" if progress.retries else "",
             )
 
@@ -67,17 +67,20 @@ class _Lines:
     def __init__(self) -> None:
         self._started = self._told_at = time.monotonic()
         self._told = 0.0
+        self._question = ""
 
     def watch(self, progress: RoundProgress) -> None:
-        share = progress.users_done / max(1, progress.users)
+        share = progress.done / max(1, progress.all)
         now = time.monotonic()
+        if progress.question != self._question:
+            self._question, self._told, self._started = progress.question, 0.0, now
         if share - self._told < _QUARTER or now - self._told_at < _SECONDS_BETWEEN_LINES:
             return
         self._told, self._told_at = share, now
         left = (now - self._started) * (1 - share) / share
         again = f", {progress.retries} calls again" if progress.retries else ""
         click.echo(
-            f"asked   {progress.users_done:,} of {progress.users:,} users{again}, "
-            f"{left:.0f} s left",
+            f"{'asked' if progress.blocks else 'learned':<8}{progress.done:,} of "
+            f"{progress.all:,} {progress.unit}{again}, {left:.0f} s left",
             err=True,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -12,6 +14,7 @@ import click
 _MOST_ATTRIBUTES = 6
 _MOST_CODES = 12
 _BAR = 24
+_MOST_DIGITS = 12
 _PLAIN = str.maketrans({"ε": "eps", "δ": "delta", "±": "+-", "·": ".", "█": "#", "▏": "|"})
 
 
@@ -21,7 +24,13 @@ def as_json(result: dict[str, Any]) -> None:
 
 
 def as_table(result: dict[str, Any]) -> None:
-    """The estimates, then what they cost and where they are kept."""
+    """The estimates or the published table, what it cost, and where it is kept."""
+    if "table" in result:
+        from dpsim.cli.render_table import table_lines
+
+        for line in (*table_lines(result), *facts(result)):
+            echo(line)
+        return
     truths = {}
     if result["evaluation"] is not None:
         rows = result["evaluation"]["true"]
@@ -43,13 +52,13 @@ def facts(result: dict[str, Any]) -> Iterator[str]:
     away = "".join(f" · {users[key]:,} {key}" for key in ("late", "dropped") if users[key])
     yield f"users   {users['counted']:,} counted{away}"
     yield (
-        f"loss    ε={privacy['spent']['epsilon']} of ε={privacy['limit']['epsilon']} spent, "
-        f"per {privacy['unit']} ({privacy['neighbors']}) · trusted: nobody"
+        f"loss    ε={_short(privacy['spent'])} of ε={_short(privacy['limit'])} spent, "
+        f"per {privacy['unit']} ({privacy['neighbors']}) · trusted: {privacy['trusted']}"
     )
-    if result["evaluation"] is not None:
+    if result["evaluation"] is not None and "table" not in result:
         yield from _error(result)
     for text in result["notes"]:
-        yield f"note    {text}"
+        yield from wrap(f"note    {text}", 80, subsequent_indent=" " * 8)
     if not users["counted"]:
         yield "note    nobody was counted: there is no estimate"
     yield f"kept    {result['run']}"
@@ -103,6 +112,13 @@ def _bar(row: dict[str, Any], top: float) -> str:
         return ""
     length: int = round(row["estimate"] / top * _BAR)
     return "█" * min(_BAR, max(0, length))
+
+
+def _short(loss: dict[str, str]) -> str:
+    """ε as it is, or rounded where an exact fraction would be unreadable."""
+    text, delta = loss["epsilon"], Fraction(loss["delta"])
+    text = text if len(text) <= _MOST_DIGITS else f"{float(Fraction(text)):.6f}…"
+    return f"{text}, δ={float(delta):.3g}" if delta else text
 
 
 def _fit(text: str, width: int) -> str:

@@ -22,12 +22,13 @@ from dpsim.experiments.methods import METHODS
     help="The declared domain (TOML). [default: DATA.schema.toml, else proposed]",
 )
 @click.option(
-    "--attribute",
-    "attributes",
+    "--attributes",
     multiple=True,
-    help="Ask for this attribute only; repeatable. [default: all, ε split evenly]",
+    metavar="A,B",
+    help="Ask for these attributes only; repeatable. [default: all]",
 )
 @click.option("--epsilon", default="1", show_default=True, help="Loss per user: 1, 0.1, 1/14.")
+@click.option("--delta", default="0", show_default=True, help="Of mwem --preset marginals.")
 @click.option(
     "--collect",
     type=click.Choice(["split", "sample"]),
@@ -56,6 +57,42 @@ from dpsim.experiments.methods import METHODS
 )
 @click.option("--pad", type=int, default=1, show_default=True, help="Keys per user in pckv-*.")
 @click.option("--top", type=int, default=10, show_default=True, help="Heavy hitters of pem.")
+@click.option("--preset", default=None, help="Of dp2pub, privbayes: see dpsim explain.")
+@click.option("--model", default=None, help="Of dp2pub: product, tree, network, classes, …")
+@click.option("--parents", type=int, default=None, help="Most parents in a network.")
+@click.option("--rows", type=int, default=None, help="Records to publish. [default: users]")
+@click.option(
+    "--network",
+    type=click.Path(path_type=Path),
+    default=None,
+    help='A network not to be searched: JSON, [["child", ["parent", ...]], ...].',
+)
+@click.option("--time-limit", type=float, default=None, help="Seconds for the search.")
+@click.option("--target", default=None, help="Test how well records predict this attribute.")
+@click.option("--workload", default=None, help="Of mwem: boxes, marginals-1, -2 or -3.")
+@click.option("--queries", type=int, default=None, help="Random boxes of mwem.")
+@click.option("--iterations", type=int, default=None, help="Measurements of mwem.")
+@click.option("--replays", type=int, default=20, show_default=True, help="Of mwem's updates.")
+@click.option(
+    "--fit", type=click.Choice(["replays", "newton"]), default="replays", show_default=True,
+    help="Of mwem: multiplicative updates, or a projection.",
+)  # fmt: skip
+@click.option(
+    "--selection", type=click.Choice(["exponential", "permute-and-flip"]),
+    default="exponential", show_default=True, help="Of mwem's queries.",
+)  # fmt: skip
+@click.option(
+    "--noise", type=click.Choice(["discrete", "laplace"]), default="discrete",
+    show_default=True, help="Of mwem's measurements.",
+)  # fmt: skip
+@click.option(
+    "--output", type=click.Choice(["last", "average"]), default="last", show_default=True,
+    help="Of mwem: the last guess, or the average.",
+)  # fmt: skip
+@click.option(
+    "--measure-share", default="0.5", show_default=True, help="Of mwem's ε, for measuring."
+)
+@click.option("--trials", type=int, default=1, show_default=True, help="Try mwem so often.")
 @click.option("--limit", default=None, help="The most the ledger allows. [default: epsilon]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the noise.")
 @click.option(
@@ -99,6 +136,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     name: str | None,
     runs: Path,
     may_resume: bool,
+    network: Path | None,
     truth: bool | None,
     fleet: str | None,
     shards: int | None,
@@ -116,6 +154,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     \b
     uniform:n=1e6,d=50,k=2-16      independent attributes
     zipf:k=8,s=1                   the same, unevenly filled
+    chain:d=10,k=8,copy=0.35       each copies the one before, at times
     planted:d=10,k=2-5,parents=2   drawn from a Bayes network
     pairs:d=4,f=0.3                keys that 30 % of the users hold
     """  # noqa: D301 - click reads the backspace: lines stay as they are
@@ -124,11 +163,13 @@ def run(  # noqa: PLR0913 - one parameter per option
         raise click.UsageError(f"no method {method!r}.{near} (dpsim explain lists all)")
     from dpsim.cli import render
     from dpsim.cli.progress import listening
+    from dpsim.experiments.network_file import read_network
     from dpsim.experiments.run import Job, resume, start
     from dpsim.experiments.run_directory import RunDirectory
     from dpsim.experiments.spec import RunSpec, RuntimeProfile
 
-    spec = RunSpec.model_validate({"method": method, **asked})
+    given = read_network(network) if network else None
+    spec = RunSpec.model_validate({"method": method, "network": given, **asked})
     profile = RuntimeProfile.model_validate(
         {"fleet": fleet, "shards": shards, "address": address, "block_size": block_size,
          "actor_per_user": actor_per_user}

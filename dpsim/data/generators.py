@@ -1,4 +1,4 @@
-"""Ready-made laws for generated tables: uniform, Zipf, planted networks."""
+"""Ready-made laws for generated tables: uniform, Zipf, chains, planted networks."""
 
 from __future__ import annotations
 
@@ -41,6 +41,23 @@ def pair_nodes(d: int, sizes: tuple[int, int], held: float, seed: int) -> tuple[
         weights = 1 / np.arange(1.0, size + 1)
         law = np.append(held * weights / weights.sum(), 1 - held)
         nodes.append(Node(name, size + 1, (), thresholds_of(law[None]), may_be_missing=True))
+    return tuple(nodes)
+
+
+def chain_nodes(d: int, sizes: tuple[int, int], copied: float, seed: int) -> tuple[Node, ...]:
+    """Each attribute copies the one before with probability ``copied``, else is uniform.
+
+    A code that the smaller domain lacks is copied modulo its size.
+    """
+    if not 0 <= copied <= 1:
+        raise InputError(f"copy must be >= 0 and <= 1, got {copied}")
+    names, domain = _names(d), _sizes(d, sizes, seed)
+    nodes = [Node(names[0], domain[0], (), uniform_thresholds(domain[0]))]
+    for place in range(1, d):
+        size, before = domain[place], domain[place - 1]
+        law = np.full((before, size), (1 - copied) / size)
+        law[np.arange(before), np.arange(before) % size] += copied
+        nodes.append(Node(names[place], size, (names[place - 1],), thresholds_of(law)))
     return tuple(nodes)
 
 

@@ -8,8 +8,16 @@ from difflib import get_close_matches
 
 from dpsim.core.checks import require_at_least
 from dpsim.core.errors import InputError
+from dpsim.data import child_health
 from dpsim.data.generated import GeneratedTable, Node
-from dpsim.data.generators import pair_nodes, planted_nodes, uniform_nodes, zipf_nodes
+from dpsim.data.generators import (
+    chain_nodes,
+    pair_nodes,
+    planted_nodes,
+    uniform_nodes,
+    zipf_nodes,
+)
+from dpsim.data.histogram_table import HistogramTable
 
 _CELLS_PER_BLOCK = 18_000_000
 _BLOCK_SIZES = (1 << 13, 1 << 22)
@@ -57,6 +65,10 @@ _RECIPES = {
         lambda v, seed: pair_nodes(_whole(v, "d"), _range(v), _number(v, "f"), seed),
         {"n": "10000", "d": "1", "k": "9", "f": "0.5", "seed": "0"},
     ),
+    "chain": _Recipe(
+        lambda v, seed: chain_nodes(_whole(v, "d"), _range(v), _number(v, "copy"), seed),
+        {"n": "10000", "d": "10", "k": "8", "copy": "0.35", "seed": "0"},
+    ),
     "planted": _Recipe(
         lambda v, seed: planted_nodes(_whole(v, "d"), _range(v), _whole(v, "parents"), seed),
         {"n": "10000", "d": "10", "k": "2-5", "parents": "2", "seed": "0"},
@@ -66,8 +78,18 @@ GENERATORS = tuple(_RECIPES)
 
 
 def is_generated(text: str) -> bool:
-    """Whether a description names a generator rather than a file."""
-    return text.partition(":")[0] in GENERATORS
+    """Whether a description names a generator or a table of dpsim, rather than a file."""
+    return text.partition(":")[0] in {*GENERATORS, child_health.NAME}
+
+
+def parse_table(text: str, block_size: int | None = None) -> GeneratedTable | HistogramTable:
+    """The table that a description names: generated, or one that comes with dpsim."""
+    kind, _, rest = text.partition(":")
+    if kind != child_health.NAME:
+        return parse_generated(text, block_size)
+    if rest:
+        raise InputError(f"{kind} takes no numbers: write {kind} alone")
+    return child_health.child_health(block_size or block_size_for(2))
 
 
 def parse_generated(text: str, block_size: int | None = None) -> GeneratedTable:

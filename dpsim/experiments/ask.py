@@ -14,9 +14,10 @@ from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import RecordSource
 from dpsim.core.rng import AGGREGATE_UNIT
 from dpsim.core.schema import Category, Schema
+from dpsim.experiments import tables
 from dpsim.experiments.methods import METHODS, Method
 from dpsim.experiments.spec import RunSpec
-from dpsim.protocols.base import Fleet
+from dpsim.protocols.base import Fleet, Priced
 from dpsim.protocols.collect import CHUNK, CollectRequest
 from dpsim.protocols.fake_data import estimate_with_fakes, fake_data_request
 from dpsim.protocols.frequency import Round, estimate_frequencies, frequency_request
@@ -35,6 +36,7 @@ from dpsim.protocols.mean import (
     mean_request,
 )
 from dpsim.protocols.release import Release
+from dpsim.protocols.table_release import TableRelease
 
 _MOST_REPORT_BYTES = 1 << 30
 _ROUNDS = 5
@@ -45,7 +47,11 @@ def names_of(spec: RunSpec, schema: Schema) -> tuple[str, ...]:
     """The attributes a run asks for: those named, else all that the method can read."""
     method = METHODS[spec.method]
     if spec.attributes:
-        return spec.attributes
+        return tuple(
+            name
+            for text in spec.attributes
+            for name in ([text] if text in schema.names else text.split(","))
+        )
     if method.family in {"mean", "key-value"}:
         numbers = tuple(a.name for a in schema if not isinstance(a.domain, Category))
         if not numbers:
@@ -55,7 +61,7 @@ def names_of(spec: RunSpec, schema: Schema) -> tuple[str, ...]:
             )
         return numbers
     if method.family == "heavy-hitters" and len(schema) != 1:
-        raise InputError(f"{spec.method} asks for one attribute; name it with --attribute")
+        raise InputError(f"{spec.method} asks for one attribute; name it with --attributes")
     return schema.names
 
 
@@ -64,8 +70,16 @@ def how_of(spec: RunSpec) -> Round:
     return Round(spec.seed, spec.collect, spec.participation, spec.fidelity)
 
 
+def first_price(spec: RunSpec, source: RecordSource) -> Priced:
+    """What is charged first: enough to refuse a run before anything happens."""
+    if METHODS[spec.method].family == "table":
+        _require_fidelity(spec, source)
+        return tables.first_price(spec, source, names_of(spec, source.schema))
+    return first_request(spec, source)
+
+
 def first_request(spec: RunSpec, source: RecordSource) -> CollectRequest:
-    """What is asked first: enough to refuse a run before anything happens."""
+    """What users are asked first, for estimates."""
     _require_fidelity(spec, source)
     method, schema, how = METHODS[spec.method], source.schema, how_of(spec)
     names, epsilon = names_of(spec, schema), require_epsilon(spec.epsilon)
@@ -78,11 +92,20 @@ def first_request(spec: RunSpec, source: RecordSource) -> CollectRequest:
 
 def limit_of(spec: RunSpec, asked: PrivacyLoss) -> PrivacyLoss:
     """The most a run may cost, under the neighbor relation of what it asks."""
-    return replace(asked, epsilon=exact(spec.limit or spec.epsilon), delta=Fraction(0))
+    if spec.limit is None and METHODS[spec.method].family == "table":
+        return tables.limit_of(spec, asked)
+    return replace(asked, epsilon=exact(spec.limit or spec.epsilon))
 
 
-def run_protocol(spec: RunSpec, fleet: Fleet) -> Release:
-    """Run a specification's protocol on a fleet."""
+def run_protocol(spec: RunSpec, fleet: Fleet) -> Release | TableRelease:
+    """Run a specification's protocol on a fleet, whatever it releases."""
+    if METHODS[spec.method].family == "table":
+        return tables.publish(spec, fleet, names_of(spec, fleet.source.schema))
+    return estimate(spec, fleet)
+
+
+def estimate(spec: RunSpec, fleet: Fleet) -> Release:
+    """Run a protocol that ends in estimates."""
     method, source = METHODS[spec.method], fleet.source
     if method.family == "heavy-hitters":
         (name,) = names_of(spec, source.schema)

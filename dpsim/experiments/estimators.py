@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
 from dpsim.core.errors import InputError
 from dpsim.core.exact import Number
-from dpsim.core.records import RecordSource
 from dpsim.core.schema import Schema
-from dpsim.experiments.ask import first_request, limit_of, run_protocol
+from dpsim.experiments.ask import estimate
+from dpsim.experiments.fitting import Setting, fit_in_memory
 from dpsim.experiments.methods import METHODS
-from dpsim.experiments.prepare import Prepared, prepare, prepare_frame, wish_for
-from dpsim.experiments.spec import RunSpec, RuntimeProfile
+from dpsim.experiments.spec import RunSpec
 from dpsim.protocols.refine import refine
 from dpsim.protocols.release import Release
-from dpsim.runtime.factory import FleetName, choose_place, open_fleet
+from dpsim.runtime.factory import FleetName
 from dpsim.runtime.ledger_book import LedgerBook
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    Data = pd.DataFrame | str | Path | RecordSource
+    from dpsim.experiments.fitting import Data
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
@@ -85,19 +80,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Data, y: object = None) -> Self:  # noqa: N803, ARG002 - scikit-learn's names
         """Run the protocol on the users in ``X``; the release is in ``release_``."""
         spec = self._spec()
-        profile = RuntimeProfile.model_validate(
-            {"fleet": self.fleet, "shards": self.shards, "address": self.address}
+        setting = Setting(
+            self.fleet, self.shards, self.address, self.ledger, self.schema, self.strict
         )
-        with tempfile.TemporaryDirectory(prefix="dpsim-") as folder:
-            source = self._prepare(X, Path(folder), spec).source
-            place = choose_place(
-                source, source.n * len(source.schema), profile.fleet, profile.shards,
-                profile.address,
-            )  # fmt: skip
-            limit = limit_of(spec, first_request(spec, source).loss)
-            self.ledger_ = self.ledger or LedgerBook(limit)
-            with open_fleet(place, source, spec.seed, self.ledger_) as fleet:
-                self.release_ = run_protocol(spec, fleet)
+        self.release_, self.ledger_ = fit_in_memory(spec, X, setting, estimate)
         if spec.postprocess is not None:
             self.release_ = refine(self.release_, spec.postprocess)
         return self
@@ -126,21 +112,6 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(fitting)}"
             )
         return spec
-
-    def _prepare(self, data: Any, stores: Path, spec: RunSpec) -> Prepared:  # noqa: ANN401
-        declared = self.schema if isinstance(self.schema, Schema) else None
-        path = Path(self.schema) if isinstance(self.schema, (str, Path)) else None
-        wish = replace(wish_for(spec), schema=declared, schema_path=path, strict=self.strict)
-        if isinstance(data, (str, Path)):
-            return prepare(str(data), wish, stores)
-        if hasattr(data, "columns") and hasattr(data, "dtypes"):
-            return prepare_frame(data, wish, stores)
-        if hasattr(data, "read") and hasattr(data, "block_size"):
-            return Prepared(data)
-        raise InputError(
-            f"fit takes a DataFrame, a path, or a generated table's description, "
-            f"got {type(data).__name__}"
-        )
 
 
 class FrequencyEstimator(_Estimator):

@@ -28,8 +28,9 @@ def explain_method(method: Method) -> Iterator[str]:
     yield ""
     yield from _fold(inspect.getdoc(method.load()) or "")
     yield ""
-    yield from _costs(method)
-    yield ""
+    if method.family != "table":
+        yield from _costs(method)
+        yield ""
     yield f"run it: dpsim run {method.name} DATA --epsilon 1"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-Family = Literal["frequency", "mean", "key-value", "longitudinal", "heavy-hitters"]
+Family = Literal["frequency", "mean", "key-value", "longitudinal", "heavy-hitters", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,11 @@ class Method:
     is_joint: bool = False
     """One mechanism for all attributes together."""
 
-    def load(self) -> Any:  # noqa: ANN401 - a class or function of mechanisms
-        """The mechanism's class, or what makes it."""
+    def load(self) -> Any:  # noqa: ANN401 - a class or function
+        """The mechanism's class, or what makes it; of a table, its settings."""
         module, _, name = self.home.partition(":")
-        return getattr(import_module(f"dpsim.mechanisms.{module}"), name)
+        folder = "protocols" if self.family == "table" else "mechanisms"
+        return getattr(import_module(f"dpsim.{folder}.{module}"), name)
 
 
 def _methods(family: Family, *rows: tuple[str, str, str]) -> list[Method]:
@@ -77,6 +78,12 @@ _ALL = [
     ),
     Method("pem", "heavy-hitters", "adaptive:adaptive",
            "frequent values of a large domain, prefix by prefix"),
+    *_methods(
+        "table",
+        ("dp2pub", "dp2pub_settings:DP2PubSettings", "a whole table from local reports"),
+        ("mwem", "mwem_asked:MWEMAsked", "a histogram of few attributes, from many queries"),
+        ("privbayes", "privbayes:PrivBayesAsked", "a whole table by a trusted curator"),
+    ),
 ]  # fmt: skip
 
 METHODS = {method.name: method for method in _ALL}

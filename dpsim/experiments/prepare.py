@@ -15,7 +15,7 @@ from dpsim.data.block_store import BlockStore
 from dpsim.data.importers import import_table
 from dpsim.data.propose import propose
 from dpsim.data.schema_file import load_schema
-from dpsim.data.sources import GENERATORS, block_size_for, is_generated, parse_generated
+from dpsim.data.sources import GENERATORS, block_size_for, is_generated, parse_table
 from dpsim.data.tables import RawTable, frame_table, open_table
 from dpsim.experiments.methods import METHODS
 from dpsim.experiments.spec import RunSpec
@@ -56,7 +56,7 @@ class Wish:
 def prepare(data: str, wish: Wish, stores: Path) -> Prepared:
     """The source that a description or a path names; files are imported once per content."""
     if is_generated(data):
-        table = parse_generated(data, wish.block_size)
+        table = parse_table(data, wish.block_size)
         size = wish.block_size or max(table.block_size, wish.least_block_size)
         return Prepared(replace(table, block_size=size))
     path = Path(data)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any
 
 from dpsim.core.errors import InputError, IntegrityError
@@ -16,15 +13,15 @@ from dpsim.core.ledger import Charge, Ledger
 from dpsim.core.records import RecordSource
 from dpsim.core.rng import RNG_VERSION
 from dpsim.core.schema import Schema
-from dpsim.data.generated import GeneratedTable
 from dpsim.data.schema_file import dump_schema, load_schema
-from dpsim.evaluation.truth import true_rows
-from dpsim.experiments.ask import first_request, limit_of, run_protocol
-from dpsim.experiments.methods import METHODS
+from dpsim.data.sources import is_generated
+from dpsim.experiments.ask import first_price, limit_of, run_protocol
+from dpsim.experiments.outcome import conclude
 from dpsim.experiments.prepare import Prepared, prepare, wish_for
 from dpsim.experiments.run_directory import RunDirectory
 from dpsim.experiments.spec import RunSpec, RuntimeProfile
-from dpsim.experiments.summary import RNG_LINE, summarize
+from dpsim.experiments.summary import RNG_LINE
+from dpsim.experiments.users import asked_users
 from dpsim.protocols.refine import refine
 from dpsim.protocols.release import Release
 from dpsim.runtime.factory import FleetPlace, choose_place, open_fleet
@@ -106,7 +103,8 @@ def _prepare(job: Job, schema: Schema | None = None) -> Prepared:
     wish = replace(wish_for(spec), schema=schema, block_size=block_size)
     if schema is not None:
         wish = replace(wish, strict=False, bins=None)  # the run's own: read and vouched for
-    return prepare(spec.data, wish, job.directory.stores)
+    prepared = prepare(spec.data, wish, job.directory.stores)
+    return replace(prepared, source=asked_users(spec, prepared.source))
 
 
 def _place(job: Job, source: RecordSource) -> FleetPlace:
@@ -120,8 +118,8 @@ def _place(job: Job, source: RecordSource) -> FleetPlace:
 
 def _refuse_early(spec: RunSpec, source: RecordSource, place: FleetPlace) -> None:
     """Raise what can be known now, before a folder is made or anything is charged."""
-    request = first_request(spec, source)
-    Ledger(limit_of(spec, request.loss)).charge(Charge.of(request.plan, request.loss))
+    price = first_price(spec, source)
+    Ledger(limit_of(spec, price.loss)).charge(Charge.of(price.plan, price.loss))
     if place.address is not None:
         require_reachable(place.address)
 
@@ -130,49 +128,32 @@ def _finish(
     job: Job, prepared: Prepared, place: FleetPlace, listener: Listener
 ) -> dict[str, Any]:
     spec, source, directory = job.spec, prepared.source, job.directory
-    limit = limit_of(spec, first_request(spec, source).loss)
+    limit = limit_of(spec, first_price(spec, source).loss)
     book = LedgerBook(limit, directory.ledger)
     directory.log("started", fleet=place.fleet, shards=place.shards, users=source.n)
     started = time.monotonic()
     watch = _recording(directory, listener.watch)
     with open_fleet(place, source, spec.seed, book, directory.path, watch) as fleet:
         release = run_protocol(spec, fleet)
-    if spec.postprocess is not None:
+    if spec.postprocess is not None and isinstance(release, Release):
         release = refine(release, spec.postprocess)
-    truth = _truth(job, release, source, listener)
-    result = summarize(spec, release, truth)
+    outcome = conclude(spec, release, source, _wants_truth(job, source, listener))
+    result = outcome.result
     result["run"] = str(directory.path)
-    result["notes"] = [*prepared.notes, *_advice(spec, release)]
-    directory.write_result(result, _table(result))
+    result["notes"] = [*prepared.notes, *result["notes"]]
+    directory.write_result(result, outcome.files)
     directory.log("done", seconds=round(time.monotonic() - started, 3))
     return result
 
 
-def _advice(spec: RunSpec, release: Release) -> list[str]:
-    """What changes the meaning of a result, or would make it better: one line each."""
-    advice = []
-    if not isfinite(release.paid.real_epsilon):
-        advice.append("the reports have no finite ε: the charged one is nominal, no guarantee")
-    d = len(release.schema)
-    if spec.collect == "split" and d > 1 and not METHODS[spec.method].is_joint:
-        advice.append(
-            f"each user answered {d} times at ε/{d}; --collect sample asks once, at ε"
-        )
-    return advice
-
-
-def _truth(
-    job: Job, release: Release, source: RecordSource, listener: Listener
-) -> list[float | None] | None:
+def _wants_truth(job: Job, source: RecordSource, listener: Listener) -> bool:
     wanted = job.truth
     if wanted is None and not job.spec.strict:
-        cells = 0 if job.spec.fidelity == "aggregate" else source.n * len(release.schema)
+        cells = 0 if job.spec.fidelity == "aggregate" else source.n * len(source.schema)
         wanted = cells <= _TRUTH_CELLS
         if not wanted:
             listener.note("true values are not counted for so much data; --truth asks for them")
-    if not wanted or not source.n:
-        return None
-    return true_rows(source, release, job.spec.fidelity)
+    return bool(wanted) and source.n > 0
 
 
 def _recording(directory: RunDirectory, watch: Watcher) -> Watcher:
@@ -181,13 +162,15 @@ def _recording(directory: RunDirectory, watch: Watcher) -> Watcher:
 
     def record(progress: RoundProgress) -> None:
         watch(progress)
-        if time.monotonic() - written[0] >= 1 or progress.blocks_done == progress.blocks:
+        if time.monotonic() - written[0] >= 1 or progress.done == progress.all:
             written[0] = time.monotonic()
             directory.log(
                 "progress",
                 blocks_done=progress.blocks_done,
                 blocks=progress.blocks,
-                users_done=progress.users_done,
+                question=progress.question,
+                done=progress.done,
+                all=progress.all,
                 retries=progress.retries,
             )
 
@@ -206,7 +189,7 @@ def _manifest(spec: RunSpec, prepared: Prepared) -> dict[str, Any]:
         "rng_version": RNG_VERSION,
         "versions": {"python": here.python, "dpsim": here.dpsim, "numpy": here.numpy},
         "data": {
-            "generated": isinstance(source, GeneratedTable),
+            "generated": is_generated(spec.data),
             "n": source.n,
             "block_size": source.block_size,
             "fingerprint": source.fingerprint,
@@ -231,13 +214,3 @@ def _same_spec(asked: RunSpec, manifest: dict[str, Any]) -> RunSpec:
                 f"{getattr(asked, name)!r}; start a new run for it"
             )
     return recorded
-
-
-def _table(result: dict[str, Any]) -> str:
-    """The estimates as one tidy table."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["attribute", "label", "unit", "estimate", "half_width_95"])
-    for item in result["attributes"]:
-        rows.writerows([item["name"], *row.values()] for row in item["rows"])
-    return text.getvalue()

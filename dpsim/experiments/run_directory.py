@@ -6,7 +6,7 @@ ledger.jsonl    every charge, before it was asked
 events.jsonl    what happened, in counts
 round-*.ckpt    sums of the rounds
 privacy.json    what the result guarantees
-results/        result.json, estimates.csv
+results/        result.json; estimates.csv, or synthetic.csv with its schema and model
 """
 
 from __future__ import annotations
@@ -106,11 +106,12 @@ class RunDirectory:
         path = self.path / "results" / "result.json"
         return self._read("results/result.json") if path.exists() else None
 
-    def write_result(self, result: Mapping[str, Any], table: str) -> None:
+    def write_result(self, result: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
         """The artifacts; ``result.json`` last, because it says that all is there."""
         make_private_folder(self.path / "results")
         self._write("privacy.json", result["privacy"])
-        write_atomic(self.path / "results" / "estimates.csv", table.encode())
+        for name, content in files.items():
+            write_atomic(self.path / "results" / name, content)
         self._write("results/result.json", result)
 
     def log(self, kind: str, **facts: object) -> None:

@@ -60,6 +60,7 @@ class RunSpec(_Model):
     schema_file: str | None = None
     attributes: tuple[str, ...] = ()
     epsilon: Epsilon = "1"
+    delta: Share = "0"
     limit: Exact | None = None
     seed: NonNegativeInt = Field(default=0, lt=2**63)
     collect: Literal["split", "sample"] = "split"
@@ -74,6 +75,23 @@ class RunSpec(_Model):
     spread: Exact = "1"
     deadline_ms: NonNegativeInt | None = None
     strict: bool = False
+    preset: str | None = None
+    model: str | None = None
+    parents: NonNegativeInt | None = None
+    rows: PositiveInt | None = None
+    network: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    time_limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    target: str | None = None
+    workload: str | None = None
+    queries: PositiveInt | None = None
+    iterations: PositiveInt | None = None
+    replays: PositiveInt = 20
+    fit: str = "replays"
+    selection: str = "exponential"
+    noise: str = "discrete"
+    output: str = "last"
+    measure_share: Share = "0.5"
+    trials: PositiveInt = 1
 
     @property
     def participation(self) -> Participation:

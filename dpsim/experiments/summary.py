@@ -11,20 +11,51 @@ from typing import Any
 from dpsim.core.exact import text_of
 from dpsim.core.ledger import Ledger
 from dpsim.core.privacy import PrivacyLoss
+from dpsim.evaluation.table_quality import TableQuality
 from dpsim.evaluation.truth import accuracy
 from dpsim.experiments.spec import RunSpec
 from dpsim.protocols.release import Release, Row
+from dpsim.protocols.table_release import NOBODY, TableRelease
 
 RNG_LINE = (
     "rng: reproducible – simulation only; whoever knows the seed can undo the noise; "
     "no privacy guarantee for real data"
 )
 
+EVALUATION_NOTE = "evaluation: sees the truth, for study only"
+
 
 def summarize(
     spec: RunSpec, release: Release, truths: Sequence[float | None] | None
 ) -> dict[str, Any]:
     """Estimates with intervals, who took part, what it cost; the truth apart, if asked for."""
+    return {
+        **_head(spec, release),
+        "attributes": _attributes(release),
+        "evaluation": None if truths is None else _evaluate(release, truths),
+    }
+
+
+def summarize_table(
+    spec: RunSpec, release: TableRelease, found: TableQuality | None
+) -> dict[str, Any]:
+    """What was published, who took part, what it cost; the quality apart, if asked for."""
+    noted = {"note": EVALUATION_NOTE, **found.as_dict()} if found is not None else None
+    return {
+        **_head(spec, release),
+        "table": {
+            "preset": release.trust.preset,
+            "records": int(release.codes.shape[1]),
+            "attributes": list(release.schema.names),
+            "domain_sizes": [attribute.size for attribute in release.schema],
+            **release.facts,
+        },
+        "notes": list(release.notes),
+        "evaluation": noted,
+    }
+
+
+def _head(spec: RunSpec, release: Release | TableRelease) -> dict[str, Any]:
     turnout = release.turnout
     return {
         "dpsim": version("dpsim"),
@@ -40,21 +71,23 @@ def summarize(
         },
         "plans": list(release.paid.plan_hashes),
         "privacy": privacy_of(spec, release),
-        "attributes": _attributes(release),
-        "evaluation": None if truths is None else _evaluate(release, truths),
     }
 
 
-def privacy_of(spec: RunSpec, release: Release) -> dict[str, Any]:
+def privacy_of(spec: RunSpec, release: Release | TableRelease) -> dict[str, Any]:
     """What the result is: guarantee, relation, trust, randomness, and the ledger's lines."""
-    preset = "faithful" if spec.method.startswith("faithful") else "default"
+    trust = release.trust if isinstance(release, TableRelease) else NOBODY
+    name = trust.preset or spec.method
+    preset = "faithful" if name.startswith("faithful") else "default"
     real = release.paid.real_epsilon
     return {
         "claimed": loss_text(release.loss),
+        "nominal_epsilon": trust.nominal_epsilon or text_of(release.loss.epsilon),
         "real_epsilon": real if isfinite(real) else None,
         "unit": release.loss.unit,
         "neighbors": release.loss.neighbors,
-        "model": "local: nobody but the user's own shard is trusted",
+        "trusted": trust.who,
+        "model": trust.model,
         "accountant": "basic composition, exact fractions",
         "fidelity": spec.fidelity,
         "preset": preset,
@@ -115,7 +148,7 @@ def _evaluate(release: Release, truths: Sequence[float | None]) -> dict[str, Any
     """Truth and error, labelled: not part of the release."""
     names = [row.attribute for row in release.rows]
     return {
-        "note": "evaluation: sees the truth, for study only",
+        "note": EVALUATION_NOTE,
         "true": [
             {"attribute": name, "label": row.label, "unit": row.unit, "value": truth}
             for name, row, truth in zip(names, release.rows, truths, strict=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsim.core.arrays import Counts
 from dpsim.core.errors import InputError
@@ -15,6 +16,8 @@ from dpsim.core.plan import Plan
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import Block, PrivateRecords, RecordSource
 from dpsim.core.rng import ClientNoise
+from dpsim.core.tasks import Desk
+from dpsim.protocols.shapes import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,47 +38,77 @@ class Layout:
         return dict(zip((name for name, _ in self.parts), pieces, strict=True))
 
 
-class Request(Protocol):
-    """One question to every user: its plan, its price, and how to answer it."""
+class Priced(Protocol):
+    """Anything that is paid for before it happens."""
 
     @property
     def plan(self) -> Plan:
-        """What determines the reports."""
+        """What determines the noise."""
 
     @property
     def loss(self) -> PrivacyLoss:
         """What the plan costs each user."""
 
-    @property
-    def layout(self) -> Layout:
-        """What the tally is made of."""
 
-    def answer(self, records: PrivateRecords, noise: ClientNoise) -> Counts:
-        """Client side: the tally of one block's reports. The last code that sees the truth."""
+class Request(Priced, Protocol):
+    """One question to every user: its plan, its price, and how to answer it."""
+
+    @property
+    def shape(self) -> Shape:
+        """What an answer looks like."""
+
+    def answer(self, records: PrivateRecords, noise: ClientNoise) -> NDArray[Any]:
+        """Client side: a block's reports or their tally. The last code that sees the truth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The tally of one block's reports: int64 sums, no rows. Answers of other blocks add up."""
+    """What a shard says of one block: a tally of reports, or the reports themselves."""
 
     plan_hash: str
     block: Block
-    tally: Counts
+    content: NDArray[Any]
     seconds: float = 0.0
 
-    def check(self, plan_hash: str, size: int) -> None:
-        """Refuse anything but a tally of this plan: the border that nothing else may cross."""
-        tally = self.tally
-        is_tally = (
-            type(tally) is np.ndarray and tally.dtype == np.int64 and tally.shape == (size,)
-        )
-        if not is_tally or self.plan_hash != plan_hash:
-            raise InputError("a shard may only answer with the int64 tally of the plan")
+    def check(self, plan_hash: str, shape: Shape) -> None:
+        """Refuse all but the answer to this plan: the border that nothing else may cross."""
+        if self.plan_hash != plan_hash or not shape.accepts(self.content, self.block):
+            raise InputError(f"a shard may only answer with {shape.text}, as the plan says")
 
     @property
     def digest(self) -> bytes:
-        """Equal for equal tallies: how the aggregator recognizes a repeated answer."""
-        return blake2b(self.tally.astype("<i8").tobytes(), digest_size=16).digest()
+        """Equal for equal answers: how the aggregator recognizes a repeated one."""
+        little = self.content.dtype.newbyteorder("<")
+        return blake2b(self.content.astype(little).tobytes(), digest_size=16).digest()
+
+
+class Step(Protocol):
+    """Work of the host on what it holds. Reading records costs; reports are paid for."""
+
+    @property
+    def plan(self) -> Plan | None:
+        """What determines the noise of a step that reads records; None for any other."""
+
+    @property
+    def loss(self) -> PrivacyLoss | None:
+        """What the plan costs each user."""
+
+    def run(self, held: tuple[NDArray[Any], ...], desk: Desk) -> Any:  # noqa: ANN401
+        """The result, from the answers that the host holds: the same bits wherever it runs."""
+
+
+class PostProcessing:
+    """The part of a step that every step on reports shares: it costs nothing."""
+
+    __slots__ = ()
+
+    @property
+    def plan(self) -> None:
+        """None: nothing is asked."""
+
+    @property
+    def loss(self) -> None:
+        """None: nothing is spent."""
 
 
 class Fleet(Protocol):
@@ -90,4 +123,7 @@ class Fleet(Protocol):
         """What was spent so far."""
 
     def ask(self, request: Request) -> Counts:
-        """Charge the request, then return the sum of all users' answers, or raise."""
+        """Charge the request, have all users answer, and return what may be shown of it."""
+
+    def learn(self, step: Step, *requests: Request) -> Any:  # noqa: ANN401 - the step's result
+        """Charge the step, then run it where the answers to the requests are held."""

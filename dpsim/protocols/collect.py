@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import reduce
 from hashlib import blake2b
 from operator import add, or_
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsim.core.arrays import Counts
 from dpsim.core.errors import InputError
+from dpsim.core.exact import text_of
 from dpsim.core.plan import Parameters, Plan, Use, canonical
 from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import PrivateRecords
@@ -22,6 +24,7 @@ from dpsim.core.schema import Attribute
 from dpsim.mechanisms.interfaces import CountLaw, Memoized, Randomizer
 from dpsim.protocols.base import Fleet, Layout
 from dpsim.protocols.participation import EVERYBODY, Participation, Turnout
+from dpsim.protocols.shapes import TallyShape
 
 Collect = Literal["split", "sample"]
 Fidelity = Literal["record", "aggregate"]
@@ -33,13 +36,18 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One mechanism on one attribute or several, as codes or as numbers in [-1, 1]."""
+    """One mechanism on one attribute or several, as codes or as numbers in [-1, 1].
+
+    Several attributes are read as one compound code, mixed radix, the first one leading.
+    """
 
     attributes: tuple[Attribute, ...]
     mechanism: Randomizer
     as_numbers: bool = False
     is_joint: bool = False
-    """Whether the mechanism reads a matrix, one column per attribute."""
+    """Whether the mechanism reads a matrix, one column per attribute, instead."""
+    share: Fraction | None = None
+    """Of the users who sample this item; None where all items get the same."""
 
     @property
     def name(self) -> str:
@@ -50,12 +58,21 @@ class Item:
     def use(self) -> Use:
         """The item as a part of the plan."""
         names = tuple(attribute.name for attribute in self.attributes)
-        return Use(names, type(self.mechanism).__name__, self.mechanism.parameters)
+        share = () if self.share is None else (("share", text_of(self.share)),)
+        parameters = (*self.mechanism.parameters, *share)
+        return Use(names, type(self.mechanism).__name__, parameters)
 
     def inputs(self, records: PrivateRecords) -> NDArray[Any]:
         """What the mechanism perturbs: a vector, or one column per attribute."""
         columns = [self._column(records, attribute) for attribute in self.attributes]
-        return np.stack(columns, axis=1) if self.is_joint else columns[0]
+        if self.is_joint:
+            return np.stack(columns, axis=1)
+        if len(columns) == 1:
+            return columns[0]
+        cells = np.zeros(columns[0].size, np.uint32)
+        for attribute, column in zip(self.attributes, columns, strict=True):
+            cells = cells * np.uint32(attribute.size) + column
+        return cells
 
     def _column(self, records: PrivateRecords, attribute: Attribute) -> NDArray[Any]:
         codes = records.open(attribute.name)
@@ -68,6 +85,15 @@ class Group:
 
     number: int
     of: int
+    shares: tuple[Fraction, ...] = ()
+    """Of the users, one per group; empty for equal groups."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """The group as a part of the plan."""
+        shares = " ".join(map(text_of, self.shares))
+        rest: Parameters = (("shares", shares),) if shares else ()
+        return (("number", self.number), ("of", self.of), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +113,24 @@ class CollectRequest:
     fidelity: Fidelity = "record"
     group: Group | None = None
 
+    def __post_init__(self) -> None:
+        shares = [item.share for item in self.items]
+        given = [share for share in shares if share is not None]
+        if given and (None in shares or sum(given) != 1 or min(given) < 0):
+            raise InputError(
+                f"the {len(shares)} items' shares of the users must all be given and sum to 1, "
+                f"got a sum of {text_of(sum(given, Fraction(0)))}"
+            )
+
     @property
     def plan(self) -> Plan:
-        group: Parameters = ()
-        if self.group is not None:
-            group = (("number", self.group.number), ("of", self.group.of))
         return Plan(
             experiment=self.experiment,
             round_id=self.round_id,
             question=self.question,
             uses=tuple(item.use for item in self.items),
             collect=self.collect,
-            group=group,
+            group=() if self.group is None else self.group.parameters,
             memo=self._memo,
             participation=self.participation.parameters,
             fidelity=self.fidelity,
@@ -119,8 +151,13 @@ class CollectRequest:
 
     @property
     def layout(self) -> Layout:
+        """What the tally is made of."""
         sizes = ((item.name, 1 + item.mechanism.tally_size) for item in self.items)
         return Layout(((_TURNOUT, 3), *sizes))
+
+    @property
+    def shape(self) -> TallyShape:
+        return TallyShape(self.layout.size)
 
     def answer(self, records: PrivateRecords, noise: ClientNoise) -> Counts:
         """The tally of the block's reports: per item, how many and their sum."""
@@ -160,10 +197,12 @@ class CollectRequest:
             return
         # Memoized answers are paid for once: a user must not sample another item next round.
         plan = self.experiment if self._memo else noise.plan_hash
-        choice = self._draw_places(noise, plan, "\0item", len(self.items))
-        for number in range(len(self.items)):
-            chosen = np.flatnonzero(choice == number)
-            yield chosen if places is None else np.intersect1d(chosen, places, True)
+        shares = [item.share for item in self.items if item.share is not None]
+        choice = _draw_places(noise, plan, "\0item", len(self.items), shares)
+        counted = np.arange(noise.block.n) if places is None else places
+        order = counted[np.argsort(choice[counted], kind="stable")]
+        borders = np.searchsorted(choice[order], np.arange(1, len(self.items)))
+        yield from np.split(order, borders)
 
     def _counted(self, noise: ClientNoise, turnout: Counts) -> NDArray[np.int64] | None:
         """Add who is counted, late, dropped; the places of the counted, or None for all."""
@@ -180,18 +219,23 @@ class CollectRequest:
     def _in_group(self, noise: ClientNoise) -> NDArray[np.bool_]:
         """Drawn by experiment, not by plan: the groups of all its rounds are disjoint."""
         group = self.group or Group(0, 1)
-        numbers = self._draw_places(noise, self.experiment, "\0group", group.of)
+        numbers = _draw_places(noise, self.experiment, "\0group", group.of, group.shares)
         return np.asarray(numbers == group.number, np.bool_)
 
-    @staticmethod
-    def _draw_places(noise: ClientNoise, plan: str, subject: str, of: int) -> Counts:
-        """One of ``of`` places per user, without looking at a record.
 
-        The subject begins with NUL, so that no attribute can share its draws.
-        """
-        address = (noise.seed, Purpose.SAMPLE.value, plan, subject)
-        draws = draws_at(address, noise.block.start, noise.block.n).astype(np.uint64)
+def _draw_places(
+    noise: ClientNoise, plan: str, subject: str, of: int, shares: Sequence[Fraction]
+) -> Counts:
+    """One of ``of`` places per user, by shares or evenly, without looking at a record.
+
+    The subject begins with NUL, so that no attribute can share its draws.
+    """
+    address = (noise.seed, Purpose.SAMPLE.value, plan, subject)
+    draws = draws_at(address, noise.block.start, noise.block.n).astype(np.uint64)
+    if not shares:
         return ((draws * np.uint64(of)) >> np.uint64(32)).astype(np.int64)
+    borders = [int(sum(shares[:place]) * 2**32) for place in range(1, of)]
+    return np.searchsorted(np.array(borders, np.uint64), draws, "right").astype(np.int64)
 
 
 def _simulate(

@@ -80,7 +80,7 @@ def iterate_pairs(
     """
     require_at_least(1, rounds=rounds)
     if len(request.items) != 1:
-        raise InputError("PrivKVM asks for one attribute at a time; name it with --attribute")
+        raise InputError("PrivKVM asks for one attribute at a time; name it with --attributes")
     item = request.items[0]
     share = item.mechanism.loss.epsilon / rounds / 2
     fake, asked = 0.0, []

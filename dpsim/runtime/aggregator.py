@@ -1,12 +1,13 @@
-"""Adds up answers, each block once, and knows what is missing. Sees reports, never records."""
+"""Brings answers together, each block once, and knows what is missing."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from dpsim.core.arrays import Counts
 from dpsim.core.errors import IntegrityError
@@ -21,6 +22,7 @@ from dpsim.runtime.checkpoint import (
 
 _MERGES_PER_CHECKPOINT = 8
 _SECONDS_PER_CHECKPOINT = 2.0
+_MOST_BYTES_AT_ONCE = 1 << 24
 
 
 class ReplayMismatchError(IntegrityError):
@@ -32,14 +34,14 @@ class ReplayMismatchError(IntegrityError):
 
     def __str__(self) -> str:
         return (
-            f"the block of users from {self.start} on answered plan {self.plan_hash[:8]} twice "
-            "with different tallies; the round is stopped"
+            f"the block of users from {self.start} on answered plan {self.plan_hash[:8]} "
+            "twice, differently; the round is stopped"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a round still lacks, or its total. One value: no restart can come between."""
+    """What a round still lacks, or what may be shown of all. One value: no restart between."""
 
     missing: tuple[Block, ...]
     repeats: int = 0
@@ -47,8 +49,8 @@ class Progress:
 
 
 @dataclass(slots=True)
-class _Sum:
-    total: Counts
+class _Whole:
+    total: NDArray[Any]
     digests: dict[Block, bytes] = field(default_factory=dict)
     repeats: int = 0
     unsaved: int = 0
@@ -56,34 +58,34 @@ class _Sum:
 
 
 class Aggregator:
-    """Sums the answers to each plan: every block once, in any order of arrival.
+    """Holds the answers to each plan: every block once, in any order of arrival.
 
     With a folder, it keeps a checkpoint there and finds it again after a restart.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._sums: dict[RoundId, _Sum] = {}
+        self._wholes: dict[RoundId, _Whole] = {}
 
     def progress(self, round_id: RoundId) -> Progress:
-        """The blocks not merged yet, after a restart perhaps all; never a part of the sum."""
-        state = self._sum(round_id)
+        """The blocks not merged yet, after a restart perhaps all; never a part of the whole."""
+        state = self._whole(round_id)
         missing = tuple(block for block in round_id.blocks if block not in state.digests)
         if not missing:
             self._save(round_id, state)
-        return Progress(missing, state.repeats, None if missing else state.total.copy())
+        return Progress(missing, state.repeats, None if missing else self._shown(round_id))
 
     def merge(self, round_id: RoundId, answer: Answer) -> None:
         """Add an answer. A repeated one changes nothing; a different one is refused."""
-        answer.check(round_id.plan_hash, round_id.tally_size)
+        answer.check(round_id.plan_hash, round_id.shape)
         if not round_id.holds(answer.block):
             raise IntegrityError(
                 f"users from {answer.block.start} on are no block of the round"
             )
-        state = self._sum(round_id)
+        state = self._whole(round_id)
         known = state.digests.get(answer.block)
         if known is None:
-            state.total += answer.tally
+            round_id.shape.put(state.total, answer.block, answer.content)
             state.digests[answer.block] = answer.digest
             state.unsaved += 1
             self._save_if_due(round_id, state)
@@ -94,25 +96,30 @@ class Aggregator:
 
     def save(self) -> None:
         """Write what has been merged since the last checkpoint."""
-        for round_id, state in self._sums.items():
+        for round_id, state in self._wholes.items():
             self._save(round_id, state)
 
-    def _sum(self, round_id: RoundId) -> _Sum:
-        if round_id not in self._sums:
-            self._sums[round_id] = self._load(round_id)
-        return self._sums[round_id]
+    def _shown(self, round_id: RoundId) -> Counts:
+        return round_id.shape.shown(self._whole(round_id).total)
 
-    def _load(self, round_id: RoundId) -> _Sum:
+    def _whole(self, round_id: RoundId) -> _Whole:
+        if round_id not in self._wholes:
+            self._wholes[round_id] = self._load(round_id)
+        return self._wholes[round_id]
+
+    def _load(self, round_id: RoundId) -> _Whole:
         if self._folder is not None and checkpoint_path(self._folder, round_id).exists():
-            return _Sum(*load_checkpoint(checkpoint_path(self._folder, round_id), round_id))
-        return _Sum(np.zeros(round_id.tally_size, np.int64))
+            return _Whole(*load_checkpoint(checkpoint_path(self._folder, round_id), round_id))
+        return _Whole(round_id.shape.empty(round_id.n))
 
-    def _save_if_due(self, round_id: RoundId, state: _Sum) -> None:
+    def _save_if_due(self, round_id: RoundId, state: _Whole) -> None:
+        # What is large is written when it is whole: shards can repeat their answers.
+        is_small = state.total.nbytes <= _MOST_BYTES_AT_ONCE
         late = time.monotonic() - state.saved_at >= _SECONDS_PER_CHECKPOINT
-        if late or state.unsaved >= _MERGES_PER_CHECKPOINT:
+        if is_small and (late or state.unsaved >= _MERGES_PER_CHECKPOINT):
             self._save(round_id, state)
 
-    def _save(self, round_id: RoundId, state: _Sum) -> None:
+    def _save(self, round_id: RoundId, state: _Whole) -> None:
         if self._folder is not None and state.unsaved:
             path = checkpoint_path(self._folder, round_id)
             save_checkpoint(path, round_id, state.total, state.digests)

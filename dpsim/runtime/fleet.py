@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dpsim.core.arrays import Counts
 from dpsim.core.ledger import Ledger
 from dpsim.core.records import Block, RecordSource
-from dpsim.protocols.base import Request
+from dpsim.protocols.base import Request, Step
 from dpsim.runtime.checkpoint import RoundId
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.progress import RoundProgress, Watcher
@@ -30,14 +30,26 @@ class PayingFleet(ABC):
 
     def ask(self, request: Request) -> Counts:
         """Charge the request, then have every block answered and added once."""
-        plan, source = request.plan, self.source
-        self._book.charge(plan, request.loss)
-        round_id = RoundId(plan.hash, source.n, source.block_size, request.layout.size)
-        return self._carry(request, round_id)
+        self._book.charge(request.plan, request.loss)
+        return self._carry(request, self._round_of(request))
+
+    def learn(self, step: Step, *requests: Request) -> Any:
+        """Charge the step if it reads records, then run it where the answers are held."""
+        if step.plan is not None and step.loss is not None:
+            self._book.charge(step.plan, step.loss)
+        return self._learn(step, requests)
+
+    def _round_of(self, request: Request) -> RoundId:
+        source = self.source
+        return RoundId(request.plan.hash, source.n, source.block_size, request.shape)
 
     @abstractmethod
     def _carry(self, request: Request, round_id: RoundId) -> Counts:
-        """The sum of all users' answers to a request that is paid for."""
+        """What may be shown of all users' answers to a request that is paid for."""
+
+    @abstractmethod
+    def _learn(self, step: Step, requests: tuple[Request, ...]) -> Any:
+        """The result of a step that is paid for."""
 
     @abstractmethod
     def close(self) -> None:
@@ -47,6 +59,10 @@ class PayingFleet(ABC):
         users = sum(block.n for block in done)
         counts = (users, self.source.n, len(done), blocks)
         self._watch(RoundProgress(question, *counts, retries=retries))
+
+    def _tell_work(self, what: str, done: int, all_: int) -> None:
+        if all_:
+            self._watch(RoundProgress(what, done, all_, 0, 0, unit="tables"))
 
     def __enter__(self) -> Self:
         return self

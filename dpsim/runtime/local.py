@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dpsim.core.arrays import Counts
 from dpsim.core.errors import IncompleteError
 from dpsim.core.records import RecordSource, blocks_of
+from dpsim.core.tasks import OneProcess
 from dpsim.data.partition import partition
-from dpsim.protocols.base import Request
-from dpsim.runtime.aggregator import Aggregator
+from dpsim.protocols.base import Request, Step
 from dpsim.runtime.checkpoint import RoundId
 from dpsim.runtime.fleet import PayingFleet
+from dpsim.runtime.host import Host
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.progress import Watcher, watch_nothing
 from dpsim.runtime.shard import Shard
@@ -31,7 +33,7 @@ class LocalFleet(PayingFleet):
         watch: Watcher = watch_nothing,
     ) -> None:
         super().__init__(source, book, watch)
-        self._aggregator = Aggregator(folder)
+        self._aggregator = Host(OneProcess(), folder, self._tell_work)
         runs = partition(blocks_of(source.n, source.block_size), shards)
         limit = book.ledger.limit
         self._owners = {
@@ -54,6 +56,9 @@ class LocalFleet(PayingFleet):
         if total is None:
             raise IncompleteError("a block was lost within one process")
         return total
+
+    def _learn(self, step: Step, requests: tuple[Request, ...]) -> Any:
+        return self._aggregator.learn(step, tuple(map(self._round_of, requests)))
 
     def close(self) -> None:
         """Keep what has been merged."""

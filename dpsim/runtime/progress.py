@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How far a round is."""
+    """How far a round is, or the work that follows it."""
 
     question: str
-    users_done: int
-    users: int
+    done: int
+    all: int
     blocks_done: int
     blocks: int
     retries: int = 0
-    note: str = ""
+    unit: str = "users"
 
 
 Watcher: TypeAlias = Callable[[RoundProgress], None]

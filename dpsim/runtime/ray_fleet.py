@@ -14,17 +14,20 @@ from ray import exceptions as rex
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from dpsim.core.arrays import Counts
-from dpsim.core.errors import DpsimError, ResourceError
+from dpsim.core.errors import ResourceError
 from dpsim.core.records import Block, RecordSource, blocks_of
 from dpsim.data.partition import partition
-from dpsim.protocols.base import Request
-from dpsim.runtime.aggregator import Aggregator, Progress
+from dpsim.protocols.base import Request, Step
+from dpsim.runtime.aggregator import Progress
 from dpsim.runtime.checkpoint import RoundId
 from dpsim.runtime.coordinator import Outcome, Pace, reconcile
 from dpsim.runtime.fleet import PayingFleet
+from dpsim.runtime.host import Host, NotHeldError, Work
 from dpsim.runtime.ledger_book import LedgerBook
 from dpsim.runtime.preflight import require_equal_versions
 from dpsim.runtime.progress import Watcher, watch_nothing
+from dpsim.runtime.ray_errors import fatal, loss_of, name_of
+from dpsim.runtime.ray_pool import RayPool
 from dpsim.runtime.ray_session import SHARD_SLOT, free_slots, has_shard_slots
 from dpsim.runtime.shard import Shard, ShardInfo
 from dpsim.runtime.versions import versions_here
@@ -39,21 +42,21 @@ _SHARD_OPTIONS: dict[str, Any] = {
     "concurrency_groups": {"control": 1},
 }
 ShardActor = ray.remote(**_SHARD_OPTIONS)(Shard)
-AggregatorActor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Aggregator)
-
-_LOSSES = (
-    rex.ActorUnavailableError,
-    rex.ActorDiedError,
-    rex.NodeDiedError,
-    rex.WorkerCrashedError,
-    rex.ObjectLostError,
-    rex.GetTimeoutError,
-    rex.OutOfMemoryError,
-)
+_HOST_OPTIONS: dict[str, Any] = {
+    "num_cpus": 0,
+    "max_restarts": -1,
+    "max_task_retries": -1,
+    "concurrency_groups": {"control": 1},
+}
+HostActor = ray.remote(**_HOST_OPTIONS)(Host)
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class RayFleet(PayingFleet):
-    """One actor per shard, one for the aggregator. The driver holds references, no tallies."""
+    """One actor per shard, one for the aggregator, which is also the host of what is learned.
+
+    The driver holds references, no reports.
+    """
 
     def __init__(  # noqa: PLR0913
         self,
@@ -77,8 +80,8 @@ class RayFleet(PayingFleet):
         ]
         here = ray.get_runtime_context().get_node_id()
         beside_driver = NodeAffinitySchedulingStrategy(here, soft=False)
-        self._aggregator = AggregatorActor.options(scheduling_strategy=beside_driver).remote(
-            folder
+        self._aggregator = HostActor.options(scheduling_strategy=beside_driver).remote(
+            RayPool(), folder
         )
         self.infos = self._meet()
         book.bind(source)
@@ -95,6 +98,27 @@ class RayFleet(PayingFleet):
             self._tell(request.plan.question, done, len(blocks), retries)
 
         return reconcile(line, self.pace, watch)
+
+    def _learn(self, step: Step, requests: tuple[Request, ...]) -> Any:
+        while True:
+            round_ids = tuple(self._round_of(request) for request in requests)
+            call = self._aggregator.learn.remote(step, round_ids)
+            try:
+                self._wait(call)
+                return ray.get(call)
+            except NotHeldError:  # the host was restarted: what it held is asked again
+                for request in requests:
+                    self.ask(request)
+            except rex.RayError as error:
+                raise fatal(error) from None
+
+    def _wait(self, call: Any) -> None:
+        """Until a step is done; meanwhile, tell how far it is."""
+        while not ray.wait([call], timeout=_SECONDS_BETWEEN_LOOKS, fetch_local=False)[0]:
+            look = self._aggregator.work.options(concurrency_group="control").remote()
+            with contextlib.suppress(rex.RayError):
+                work: Work = ray.get(look, timeout=self.pace.patience)
+                self._tell_work(work.what, work.done, work.all)
 
     def close(self) -> None:
         """Keep what has been merged, then end the actors."""
@@ -123,8 +147,8 @@ class RayFleet(PayingFleet):
                     "fewer --shards, or wait for others"
                 ) from None
             except rex.RayError as error:
-                if _loss(error) is None:
-                    raise ResourceError(f"a shard did not start: {_name(error)}") from None
+                if loss_of(error) is None:
+                    raise ResourceError(f"a shard did not start: {name_of(error)}") from None
                 time.sleep(self.pace.first_pause)
             else:
                 return info
@@ -164,7 +188,7 @@ class _RayLine:
             answer = self._aggregator.progress.remote(self._round_id)
             progress: Progress = ray.get(answer, timeout=self._pace.patience)
         except rex.RayError as error:
-            raise _fatal(error) from None
+            raise fatal(error) from None
         return progress
 
     def shard_of(self, block: Block) -> int:
@@ -200,8 +224,8 @@ class _RayLine:
         try:
             ray.get(ref, timeout=self._pace.call_limit)
         except rex.RayError as error:
-            if (cause := _loss(error)) is None:
-                raise _fatal(error) from None
+            if (cause := loss_of(error)) is None:
+                raise fatal(error) from None
             return Outcome(call.block, cause)
         return Outcome(call.block)
 
@@ -217,32 +241,3 @@ class _RayLine:
                 ray.kill(self._shards[self._owner[call.block]], no_restart=False)
             outcomes.append(Outcome(call.block, f"silent for {limit:g} s"))
         return outcomes
-
-
-def _chain(error: BaseException) -> Iterable[BaseException]:
-    """The error and what it wraps: a lost argument arrives inside a task's error."""
-    yield error
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, BaseException):
-        yield cause
-
-
-def _loss(error: BaseException) -> str | None:
-    """The name of a loss that may pass, or None for a failure that will not."""
-    for item in _chain(error):
-        if isinstance(item, _LOSSES) and not getattr(item, "actor_init_failed", False):
-            return _name(item)
-    return None
-
-
-def _fatal(error: BaseException) -> BaseException:
-    """Our own error as it was raised in the actor; Ray's in one sentence; a bug as it is."""
-    for item in reversed(list(_chain(error))):
-        if isinstance(item, DpsimError) and not isinstance(item, rex.RayError):
-            return item
-    is_bug = isinstance(error, rex.RayTaskError)
-    return error if is_bug else ResourceError(f"Ray stopped the round: {_name(error)}")
-
-
-def _name(error: BaseException) -> str:
-    return type(error).__name__

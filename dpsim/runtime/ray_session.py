@@ -35,7 +35,9 @@ _QUIET = {
 
 
 @contextmanager
-def ray_session(shards: int, address: str | None = None) -> Iterator[None]:
+def ray_session(
+    shards: int, address: str | None = None, processors: int | None = None
+) -> Iterator[None]:
     """Have Ray with room for the shards and their aggregator; stop only what was started."""
     os.environ.update({key: value for key, value in _QUIET.items() if key not in os.environ})
     if ray.is_initialized():
@@ -43,7 +45,7 @@ def ray_session(shards: int, address: str | None = None) -> Iterator[None]:
         yield
     elif address is None:
         require_memory(shards + 1, free_memory())
-        with _nothing_on_stdout(), _own_cluster(shards):
+        with _nothing_on_stdout(), _own_cluster(shards, processors):
             yield
     else:
         require_reachable(address)
@@ -69,7 +71,7 @@ def has_shard_slots() -> bool:
 
 
 @contextmanager
-def _own_cluster(shards: int) -> Iterator[None]:
+def _own_cluster(shards: int, processors: int | None) -> Iterator[None]:
     """A cluster of this process alone: loopback, no dashboard, its own private folder."""
     folder = Path(tempfile.mkdtemp(prefix="dpsim-", dir=_short_folder()))
     _require_token()
@@ -78,6 +80,7 @@ def _own_cluster(shards: int) -> Iterator[None]:
             with _only_for_this_user(), _own_sigterm():
                 ray.init(
                     address="local",
+                    num_cpus=processors,
                     resources={SHARD_SLOT: shards},
                     include_dashboard=False,
                     log_to_driver=False,

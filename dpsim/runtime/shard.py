@@ -15,7 +15,8 @@ from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.records import Block, RecordSource
 from dpsim.core.rng import ClientNoise
 from dpsim.protocols.base import Answer, Request
-from dpsim.protocols.catalog import REQUESTS
+from dpsim.protocols.catalog import EXACT_REQUESTS, REQUESTS
+from dpsim.protocols.curator import require_entrusted
 from dpsim.runtime.versions import Versions, versions_here
 
 
@@ -59,9 +60,11 @@ class Shard:
         return ShardInfo(os.getpid(), versions_here())
 
     def answer(self, request: Request, block: Block) -> Answer:
-        """The tally of one block's users. Nothing else may leave, in success or failure."""
+        """What one block's users say. Nothing else may leave, in success or failure."""
         if type(request) not in REQUESTS:
             raise InputError("a shard answers the requests of dpsim.protocols only")
+        if type(request) in EXACT_REQUESTS:
+            require_entrusted(self._source)
         if block not in self._blocks:
             raise InputError(f"users from {block.start} on do not belong to this shard")
         plan = request.plan
@@ -69,13 +72,13 @@ class Shard:
         started = time.process_time()
         try:
             noise = ClientNoise(self._seed, plan.hash, block)
-            tally = request.answer(self._source.read(block), noise)
+            content = request.answer(self._source.read(block), noise)
         except DpsimError:
             raise
         except MemoryError:
             raise MemoryError from None
         except Exception as error:
             raise ShardError(type(error).__name__, block.start) from None
-        answer = Answer(plan.hash, block, np.asarray(tally), time.process_time() - started)
-        answer.check(plan.hash, request.layout.size)
+        answer = Answer(plan.hash, block, np.asarray(content), time.process_time() - started)
+        answer.check(plan.hash, request.shape)
         return answer

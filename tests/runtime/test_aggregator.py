@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from dpsim.core.errors import InputError, IntegrityError
 from dpsim.core.records import Block
 from dpsim.protocols.base import Answer
+from dpsim.protocols.shapes import TallyShape
 from dpsim.runtime.aggregator import Aggregator, ReplayMismatchError
 from dpsim.runtime.checkpoint import CheckpointError, RoundId, checkpoint_path
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
-ROUND = RoundId("plan", 195, 10, 3)
+ROUND = RoundId("plan", 195, 10, TallyShape(3))
 ANSWERS = [
     Answer("plan", block, np.array([block.start, 1, 2**50 + block.n], np.int64))
     for block in ROUND.blocks
 ]
-TOTAL = np.sum([answer.tally for answer in ANSWERS], axis=0).tolist()
+TOTAL = np.sum([answer.content for answer in ANSWERS], axis=0).tolist()
 arrivals = st.lists(st.sampled_from(ANSWERS), max_size=30).flatmap(
     lambda extra: st.permutations([*ANSWERS, *extra])
 )
@@ -63,17 +64,17 @@ def test_what_is_missing_is_known_and_no_part_of_the_sum_is_shown(places):
 def test_an_altered_replay_stops_the_round_and_leaves_the_sum(answers, data):
     aggregator = merged(answers)
     victim = data.draw(st.sampled_from(ANSWERS))
-    tally = victim.tally.copy()
+    tally = victim.content.copy()
     tally[data.draw(st.integers(0, 2))] += data.draw(st.sampled_from([-1, 1, 2**40]))
-    with pytest.raises(ReplayMismatchError, match="twice with different tallies") as caught:
-        aggregator.merge(ROUND, replace(victim, tally=tally))
+    with pytest.raises(ReplayMismatchError, match="twice, differently") as caught:
+        aggregator.merge(ROUND, replace(victim, content=tally))
     assert caught.value.start == victim.block.start
     assert total_of(aggregator) == TOTAL
 
 
 def test_an_altered_replay_is_noticed_after_a_restart_too(tmp_path):
     merged(ANSWERS, Aggregator(tmp_path)).save()
-    altered = replace(ANSWERS[3], tally=ANSWERS[3].tally + 1)
+    altered = replace(ANSWERS[3], content=ANSWERS[3].content + 1)
     with pytest.raises(ReplayMismatchError):
         Aggregator(tmp_path).merge(ROUND, altered)
 
@@ -139,8 +140,8 @@ def test_the_total_is_a_copy():
     "answer",
     [
         replace(ANSWERS[0], plan_hash="other"),
-        replace(ANSWERS[0], tally=np.zeros(4, np.int64)),
-        replace(ANSWERS[0], tally=np.zeros(3)),  # type: ignore[arg-type]
+        replace(ANSWERS[0], content=np.zeros(4, np.int64)),
+        replace(ANSWERS[0], content=np.zeros(3)),
     ],
 )  # fmt: skip
 def test_what_is_no_tally_of_the_plan_is_refused_and_not_added(answer):
@@ -150,7 +151,7 @@ def test_what_is_no_tally_of_the_plan_is_refused_and_not_added(answer):
     assert aggregator.progress(ROUND).missing == ROUND.blocks
 
 
-@pytest.mark.parametrize("change", [{"n": 196}, {"block_size": 20}, {"tally_size": 4}])
+@pytest.mark.parametrize("change", [{"n": 196}, {"block_size": 20}, {"shape": TallyShape(4)}])
 def test_a_foreign_checkpoint_stops_the_round(tmp_path, change):
     merged(ANSWERS, Aggregator(tmp_path)).save()
     with pytest.raises(CheckpointError):
@@ -168,6 +169,6 @@ def test_a_damaged_checkpoint_stops_the_round(tmp_path):
 @pytest.mark.parametrize("block", [Block(1, 10), Block(0, 9), Block(1_000_000, 10)])
 def test_a_block_of_another_round_is_not_added(block):
     aggregator = Aggregator()
-    answer = Answer(ROUND.plan_hash, block, np.zeros(ROUND.tally_size, np.int64))
+    answer = Answer(ROUND.plan_hash, block, ROUND.shape.empty(0))
     with pytest.raises(IntegrityError, match="no block of the round"):
         aggregator.merge(ROUND, answer)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsim.core.records import Block
+from dpsim.protocols.shapes import TallyShape
 from dpsim.runtime.checkpoint import (
     CheckpointError,
     RoundId,
@@ -24,7 +25,7 @@ from dpsim.runtime.checkpoint import (
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
-ROUND = RoundId("plan", 25, 10, 3)
+ROUND = RoundId("plan", 25, 10, TallyShape(3))
 TOTAL = np.array([5, -2, 2**60], np.int64)
 DIGESTS = {Block(20, 5): b"b" * 16, Block(0, 10): b"a" * 16}
 
@@ -50,7 +51,13 @@ def test_an_empty_state_comes_back(path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"plan_hash": "other"}, {"n": 26}, {"n": 1000}, {"block_size": 5}, {"tally_size": 4}],
+    [
+        {"plan_hash": "other"},
+        {"n": 26},
+        {"n": 1000},
+        {"block_size": 5},
+        {"shape": TallyShape(4)},
+    ],
 )
 def test_the_checkpoint_of_another_round_is_refused(path, change):
     with pytest.raises(CheckpointError, match="is not the checkpoint of this round"):

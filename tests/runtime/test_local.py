@@ -110,8 +110,8 @@ def test_every_block_is_read_once_and_told_to_whoever_watches():
     LocalFleet(source, 9, LedgerBook(1), shards=3, watch=told.append).ask(REQUEST)
     assert set(source.reads.values()) == {1}
     assert [progress.blocks_done for progress in told] == list(range(1, 22))
-    assert [progress.users_done for progress in told][-2:] == [200, 205]
-    assert {(progress.users, progress.blocks) for progress in told} == {(205, 21)}
+    assert [progress.done for progress in told][-2:] == [200, 205]
+    assert {(progress.all, progress.blocks) for progress in told} == {(205, 21)}
 
 
 def test_a_resumed_run_tells_its_progress_from_where_it_was(tmp_path):

@@ -141,7 +141,7 @@ def test_a_refused_charge_sends_nothing(tmp_path):
 class Leak:
     """A request of a stranger that would carry the records out."""
 
-    plan, loss, layout = REQUEST.plan, REQUEST.loss, REQUEST.layout
+    plan, loss, shape = REQUEST.plan, REQUEST.loss, REQUEST.shape
 
     def answer(self, records, noise):
         return records.open("a0")

@@ -30,7 +30,7 @@ def shard(limit=1, source=USERS, seed=9):
 def test_an_answer_is_the_tally_of_the_block():
     answer = shard().answer(REQUEST, BLOCKS[2])
     assert (answer.plan_hash, answer.block) == (REQUEST.plan.hash, BLOCKS[2])
-    assert answer.tally[4:].sum() == answer.tally[3] == answer.tally[0] == 10
+    assert answer.content[4:].sum() == answer.content[3] == answer.content[0] == 10
 
 
 def test_a_restarted_shard_repeats_its_answer_and_one_shard_asks_no_price_twice():
@@ -122,7 +122,7 @@ def test_an_error_of_dpsim_passes_as_it_is():
 
 def test_what_is_no_tally_does_not_leave(monkeypatch):
     monkeypatch.setattr(module, "REQUESTS", frozenset({Rows}))
-    with pytest.raises(InputError, match="only answer with the int64 tally of the plan"):
+    with pytest.raises(InputError, match="only answer with the int64 tally"):
         shard().answer(Rows("demo", 0, "", REQUEST.items), BLOCKS[0])
 
 

@@ -1,0 +1,1 @@
+"""Publishing data: networks, attribute clusters, models of whole tables. No Ray here."""
