@@ -22,8 +22,9 @@ from dpsim.protocols.publication import Cost, Published, curator_plan
 from dpsim.protocols.release import Price
 from dpsim.synthesis.attribute_clustering import ClusterCaps, cluster_at_random
 from dpsim.synthesis.bayes_net import BayesNet
-from dpsim.synthesis.channel_em import cluster_law
+from dpsim.synthesis.channel_em import most_likely_law
 from dpsim.synthesis.cluster_budget import budgets_by_importance, public_entropy
+from dpsim.synthesis.contingency import joint_counts
 from dpsim.synthesis.exponential_search import DrawSettings, draw_network
 from dpsim.synthesis.pram import redraw_table
 from dpsim.synthesis.split_reports import SplitReports
@@ -96,7 +97,14 @@ class PublishTrusted:
         left = self.epsilon - self.structure_epsilon
         budgets = budgets_by_importance(clustering, entropies, left)
         reports = self._randomize(budgets)
-        laws = [cluster_law(reports, cluster).law for cluster in clustering.clusters]
+        # From the uniform law: half of ε over all attributes says little, and steps that start
+        # from margins of so much noise end farther from the truth than no steps at all.
+        laws = [
+            most_likely_law(
+                joint_counts(reports.table, cluster), reports.channels_of(cluster)
+            ).law
+            for cluster in clustering.clusters
+        ]
         redrawn = redraw_table(reports, clustering, laws, noise)
         facts = {
             "network": net.to_lists(),

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dpsim.core.errors import InputError
 from dpsim.core.exact import text_of
 from dpsim.core.privacy import PrivacyLoss
-from dpsim.mechanisms.pure import PureOracle
 from dpsim.mechanisms.subset import SubsetSelection
+from dpsim.synthesis.group_reports import GroupOracle
 
 CELL_CAP = 1 << 16
 """The most cells of one group: a report of subset selection has one bit per cell."""
@@ -29,7 +29,7 @@ class Group:
 
     attributes: tuple[int, ...]
     share: Fraction
-    mechanism: PureOracle
+    mechanism: GroupOracle
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
@@ -12,8 +13,24 @@ from dpsim.core.arrays import Counts, Frequencies
 from dpsim.core.checks import require_at_least
 from dpsim.core.errors import InputError
 from dpsim.mechanisms.grr import GRR
-from dpsim.mechanisms.pure import PureOracle
+from dpsim.mechanisms.interfaces import FrequencyOracle
 from dpsim.mechanisms.subset import SubsetSelection
+
+
+class GroupOracle(FrequencyOracle, Protocol):
+    """A frequency oracle that supports the true code with p and any other with q."""
+
+    @property
+    def p(self) -> float:
+        """Probability that a report supports the true code."""
+
+    @property
+    def q(self) -> float:
+        """Probability that a report supports one given other code."""
+
+    @property
+    def gap(self) -> float:
+        """The difference p - q."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +42,7 @@ class GroupReports:
     """
 
     attributes: tuple[int, ...]
-    mechanism: PureOracle
+    mechanism: GroupOracle
     n: int
     tally: Counts
 

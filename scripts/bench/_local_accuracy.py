@@ -13,7 +13,7 @@ import numpy as np
 
 from dpsim.core.rng import CentralNoise, Purpose, UserNoise, words_at
 from dpsim.evaluation.distances import tvd
-from dpsim.synthesis.choose_model import fit_model
+from dpsim.synthesis.choose_model import ModelChoice, fit_model
 from dpsim.synthesis.contingency import cells_of
 from dpsim.synthesis.designs import Design
 from dpsim.synthesis.group_choice import (
@@ -49,7 +49,7 @@ def collect(table: CodeTable, design: Design, seed: int) -> list[GroupReports]:
 
 
 def measure(
-    table: CodeTable, epsilon: str, design: str, model: str, repeats: int, first: int
+    table: CodeTable, epsilon: str, design: str, model: ModelChoice, repeats: int, first: int
 ) -> str:
     """Mean 1-, 2- and 3-way total variation of a sample of n rows, with standard errors."""
     plan = DESIGNS[design](table.sizes, epsilon)

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from math import exp
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 from _side_by_side import verdict
 
 from dpsim.core.rng import CentralNoise
+from dpsim.experiments.charts import svg
 from dpsim.synthesis.mwem import child_health
 from dpsim.synthesis.mwem.batched import BatchedMWEM, run_trials
 from dpsim.synthesis.mwem.errors import QueryErrors
@@ -239,6 +241,7 @@ def costs() -> None:
     sides = (100, 1_000, 3_000)
     print("\nms of one run, T=30, R=20; tables of the truth included; atoms | dense")
     print(f"  {'cells':>10}" + "".join(f"{n:>18,} queries" for n in counts))
+    found: list[dict[str, object]] = []
     for side in sides:
         histogram = blobs((side, side), 10**5)
         row = f"  {side * side:>10,}"
@@ -255,9 +258,27 @@ def costs() -> None:
                     mwem.run(truth, NOISE)
 
                 call()
-                shown.append(f"{1e3 * seconds_of(call):.0f}")
+                spent = 1e3 * seconds_of(call)
+                shown.append(f"{spent:.0f}")
+                found.append({"cells": side**2, "queries": n, "engine": engine, "ms": spent})
             row += f"{shown[0]:>16} | {shown[1]:>7}"
         print(row, flush=True)
+    plot(found)
+
+
+def plot(found: list[dict[str, object]]) -> None:
+    """The same as a picture, on logarithmic axes."""
+    chart = alt.Chart(alt.Data(values=found), title="One run of MWEM, T = 30, R = 20")
+    chart = chart.mark_line(point=True).encode(
+        x=alt.X("cells:Q", scale=alt.Scale(type="log"), title="cells of the domain"),
+        y=alt.Y("ms:Q", scale=alt.Scale(type="log"), title="ms"),
+        color=alt.Color("queries:O", title="queries"),
+        strokeDash=alt.StrokeDash("engine:N", title="engine"),
+    )
+    path = ROOT / "build" / "mwem_cost.svg"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(svg(chart.properties(width=420, height=260)))
+    print(f"  plotted in {path.relative_to(ROOT)}")
 
 
 def main() -> None:

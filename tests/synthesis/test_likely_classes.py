@@ -68,6 +68,25 @@ def test_more_steps_never_lose_likelihood(monkeypatch):
     assert heights[-1] > heights[0]
 
 
+def test_a_step_is_the_references(monkeypatch):
+    """Section 2.9, one pair: M, L, G, and the expected counts A and W, in whole matrices."""
+    oracle, counts = GRR(6, 1), np.array([[30, 20, 10], [15, 5, 20]])
+    reports = [GroupReports((0, 1), oracle, 100, counts.ravel())]
+    base = np.array([0.6, 0.4, 0.5, 0.2, 0.3])
+    laws = module._first_laws(base, (2, 3), 2, (NOISE, 0))
+    left, right, weights = laws[:, :2], laws[:, 2:], np.array([0.5, 0.5])
+    model = np.einsum("z,zi,zj->ij", weights, left, right)
+    signal = oracle.gap * counts / (oracle.q + oracle.gap * model)
+    ones = np.einsum("z,zi,ij,zj->zi", weights, left, signal, right) + base[:2]
+    twos = np.einsum("z,zi,ij,zj->zj", weights, left, signal, right) + base[2:]
+    heavy = np.einsum("z,zi,ij,zj->z", weights, left, signal, right)
+    monkeypatch.setattr(module, "_STEPS", 1)
+    _, found, after = module._climb(pack(reports, (2, 3)), (2, 3), laws, base)
+    np.testing.assert_allclose(found, heavy / heavy.sum())
+    np.testing.assert_allclose(after[:, :2], ones / ones.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(after[:, 2:], twos / twos.sum(axis=1, keepdims=True))
+
+
 def test_the_best_start_wins_and_starts_have_addresses():
     reports = [expected_reports(STRONG, pair, n=3_000) for pair in PAIRS]
     one = likely_classes(reports, STRONG.shape, 3, NOISE, starts=1)

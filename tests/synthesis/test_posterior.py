@@ -1,5 +1,7 @@
 """Averages over the posterior of classes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,26 @@ def test_the_normal_numbers_of_a_chain_are_standard_and_new_for_each_draw():
     assert abs(rows.mean()) < 5 / rows.size**0.5
     assert abs(rows.std() - 1) < 5 / (2 * rows.size) ** 0.5
     assert np.abs(np.corrcoef(rows) - np.eye(8)).max() < 5 / chain.length**0.5
+
+
+class Recorder:
+    """Noise that remembers which positions of which subject it gave out."""
+
+    def __init__(self):
+        self.given = []
+
+    def uniforms(self, purpose, subject, n, start=0):
+        self.given += [(purpose, subject, start + place) for place in range(n)]
+        return NOISE.uniforms(purpose, subject, n, start)
+
+
+def test_no_two_draws_share_a_number_and_none_is_for_privacy():
+    recorder = Recorder()
+    evidence = pack([expected_reports(STRONG, (0, 1))], STRONG.shape)
+    noise: Any = recorder
+    module._Chain(evidence, STRONG.shape, 2, noise, "x").run(Walk(1, 3, 2, 2))
+    assert len(set(recorder.given)) == len(recorder.given)
+    assert {purpose for purpose, _, _ in recorder.given} == {Purpose.START}
 
 
 def test_a_chain_that_got_stuck_is_left_out(monkeypatch):

@@ -77,19 +77,44 @@ def test_the_shrinkage_is_the_formulas():
     np.testing.assert_allclose(shift, found.kept * deviation * np.array([[1, -1], [-1, 1]]))
 
 
+def test_wider_tables_lose_the_noise_of_all_their_dimensions():
+    """2 x 3: two of them."""
+    group = GroupReports((0, 1), GRR(6, 1), 600, np.array([170, 60, 90, 60, 100, 120]))
+    margins = [np.array([0.5, 0.5]), np.array([0.3, 0.3, 0.4])]
+    found = family_table([group], (0, 1), margins)
+    assert found is not None
+    table, variance = module._marginal_table(group, (0, 1), [2, 3])
+    power = (module._interaction(table - np.outer(*margins)) ** 2).sum()
+    assert found.kept == pytest.approx(1 - 2 * variance / power)
+    assert 0 < found.kept < 1
+
+
+def noise_ratios(make, sizes, family):
+    """|y|² over df v of independent attributes: 1 on average if v is right."""
+    cells, n, ratios = int(np.prod(sizes)), 2_000, []
+    oracle = make(cells, "0.5")
+    for seed in range(200):
+        codes = np.random.default_rng(seed).integers(0, cells, n).astype(np.uint8)
+        tally = oracle.tally(oracle.perturb(codes, UserNoise(seed, "p", "x", np.arange(n))))
+        group = GroupReports(tuple(range(len(sizes))), oracle, n, tally)
+        table, variance = module._marginal_table(group, family, list(sizes))
+        freedom = np.prod([sizes[a] - 1 for a in family])
+        ratios.append((module._interaction(table) ** 2).sum() / (freedom * variance))
+    return np.array(ratios)
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("make", [GRR, OUE, SubsetSelection])
-def test_noise_alone_has_the_power_that_is_taken_off(make):
-    """|y|² over df v is 1 on average where attributes are independent; 2 x 3 cells, 2 df."""
-    oracle, n, ratios = make(6, "0.5"), 2_000, []
-    truth = np.full(6, 1 / 6)
-    for seed in range(200):
-        codes = np.random.default_rng(seed).choice(6, n, p=truth).astype(np.uint8)
-        tally = oracle.tally(oracle.perturb(codes, UserNoise(seed, "p", "x", np.arange(n))))
-        group = GroupReports((0, 1), oracle, n, tally)
-        table, variance = module._marginal_table(group, (0, 1), [2, 3])
-        ratios.append((module._interaction(table) ** 2).sum() / (2 * variance))
-    assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / 200**0.5
+@pytest.mark.parametrize(("sizes", "family"), [((2, 3), (0, 1)), ((2, 3, 2), (1, 0))])
+def test_noise_alone_has_the_power_that_is_taken_off(make, sizes, family):
+    ratios = noise_ratios(make, sizes, family)
+    assert abs(ratios.mean() - 1) < 5 * ratios.std() / 200**0.5
+
+
+@pytest.mark.statistical
+def test_the_test_of_noise_rejects_a_variance_that_is_half():
+    ratios = 2 * noise_ratios(GRR, (2, 3), (0, 1))
+    assert abs(ratios.mean() - 1) > 5 * ratios.std() / 200**0.5
 
 
 def test_interactions_have_no_margins():
