@@ -11,7 +11,7 @@ from dpsim.cli.names import suggestion
 from dpsim.experiments.methods import METHODS
 
 
-@click.command()
+@click.command(cls=options.Grouped)
 @click.argument("method")
 @click.argument("data")
 @click.option(
@@ -28,7 +28,7 @@ from dpsim.experiments.methods import METHODS
     help="Ask for these attributes only; repeatable. [default: all]",
 )
 @click.option("--epsilon", default="1", show_default=True, help="Loss per user: 1, 0.1, 1/14.")
-@click.option("--delta", default="0", show_default=True, help="Of mwem --preset marginals.")
+@click.option("--delta", default="0", show_default=True, help="With preset marginals.")
 @click.option(
     "--collect",
     type=click.Choice(["split", "sample"]),
@@ -57,8 +57,8 @@ from dpsim.experiments.methods import METHODS
 )
 @click.option("--pad", type=int, default=1, show_default=True, help="Keys per user in pckv-*.")
 @click.option("--top", type=int, default=10, show_default=True, help="Heavy hitters of pem.")
-@click.option("--preset", default=None, help="Of dp2pub, privbayes: see dpsim explain.")
-@click.option("--model", default=None, help="Of dp2pub: product, tree, network, classes, …")
+@click.option("--preset", default=None, help="See dpsim explain METHOD.")
+@click.option("--model", default=None, help="Of partition: product, tree, network, classes.")
 @click.option("--parents", type=int, default=None, help="Most parents in a network.")
 @click.option("--rows", type=int, default=None, help="Records to publish. [default: users]")
 @click.option(
@@ -69,30 +69,30 @@ from dpsim.experiments.methods import METHODS
 )
 @click.option("--time-limit", type=float, default=None, help="Seconds for the search.")
 @click.option("--target", default=None, help="Test how well records predict this attribute.")
-@click.option("--workload", default=None, help="Of mwem: boxes, marginals-1, -2 or -3.")
-@click.option("--queries", type=int, default=None, help="Random boxes of mwem.")
-@click.option("--iterations", type=int, default=None, help="Measurements of mwem.")
-@click.option("--replays", type=int, default=20, show_default=True, help="Of mwem's updates.")
+@click.option("--workload", default=None, help="boxes, marginals-1, -2 or -3.")
+@click.option("--queries", type=int, default=None, help="How many random boxes.")
+@click.option("--iterations", type=int, default=None, help="How many are measured.")
+@click.option("--replays", type=int, default=20, show_default=True, help="Of the updates.")
 @click.option(
     "--fit", type=click.Choice(["replays", "newton"]), default="replays", show_default=True,
-    help="Of mwem: multiplicative updates, or a projection.",
+    help="Multiplicative updates, or a projection.",
 )  # fmt: skip
 @click.option(
     "--selection", type=click.Choice(["exponential", "permute-and-flip"]),
-    default="exponential", show_default=True, help="Of mwem's queries.",
+    default="exponential", show_default=True, help="Of queries.",
 )  # fmt: skip
 @click.option(
     "--noise", type=click.Choice(["discrete", "laplace"]), default="discrete",
-    show_default=True, help="Of mwem's measurements.",
+    show_default=True, help="Of measurements.",
 )  # fmt: skip
 @click.option(
     "--output", type=click.Choice(["last", "average"]), default="last", show_default=True,
-    help="Of mwem: the last guess, or the average.",
+    help="The last guess, or the average.",
 )  # fmt: skip
+@click.option("--measure-share", default="0.5", show_default=True, help="Of ε, for measuring.")
 @click.option(
-    "--measure-share", default="0.5", show_default=True, help="Of mwem's ε, for measuring."
+    "--trials", type=int, default=1, show_default=True, help="Try it so often: evaluation."
 )
-@click.option("--trials", type=int, default=1, show_default=True, help="Try mwem so often.")
 @click.option("--limit", default=None, help="The most the ledger allows. [default: epsilon]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the noise.")
 @click.option(

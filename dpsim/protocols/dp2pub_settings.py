@@ -23,11 +23,11 @@ class DP2PubSettings:
 
     Presets, by who is trusted and what a user really pays::
 
-        partition       nobody    ε         one report on one attribute or pair
-        local           nobody    ε         one report of the record, ε/d per attribute
-        trusted         curator   ε         network ε/2, randomized records ε/2
-        faithful-local  nobody    ε(1+σ)    as the notes: the record is reported twice
-        faithful-pram   nobody    ε         as the notes: PRAM with a wrong channel
+        partition       nobody   ε       one report on one group of attributes
+        local           nobody   ε       one report of the record, ε/d each
+        trusted         curator  ε       network ε/2, randomized records ε/2
+        faithful-local  nobody   ε(1+σ)  the notes: two reports of the record
+        faithful-pram   nobody   ε       the notes: PRAM with a wrong channel
 
     ``partition`` fits a model to the reports and draws records from it; it needs the fewest
     users. Models: product (independent attributes; projected: the same by projection), tree,

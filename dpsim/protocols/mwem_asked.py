@@ -38,12 +38,14 @@ class MWEMAsked:
     Presets::
 
         default    a trusted curator holds the counts; ε for all iterations
-        faithful   the MWEM report's program, quirks and all; states its true cost
-        local      nobody is trusted: each user sends one perturbed cell at ε, and the
-                   iterations are post-processing of those counts
-        marginals  tables of many attributes: whole marginals of 2 to 4 attributes are
-                   selected and measured, and a graphical model answers for the table;
-                   pure ε, or with δ > 0 Gaussian noise under zero-concentrated privacy
+        faithful   the MWEM report's program with its quirks and its true cost
+        local      nobody is trusted: one perturbed cell per user, at ε
+        marginals  tables of many attributes, by a trusted curator
+
+    With ``local`` the iterations are post-processing of private counts. With ``marginals``,
+    whole marginals of 2 to 4 attributes are selected and measured, and a graphical model
+    answers for the table: under pure ε, or with δ > 0 by Gaussian noise and
+    zero-concentrated privacy.
 
     Workloads: ``boxes``, as many random intervals, rectangles or boxes as asked; or all
     ``marginals-1``, ``-2`` or ``-3``. A plain Laplace histogram is always shown beside it: with
