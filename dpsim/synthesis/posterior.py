@@ -130,11 +130,11 @@ class _Chain:
         self.noise, self.subject = noise, subject
         self.place = 0.3 * self._normals(0)
         self.state = (
-            np.empty(classes),
-            np.empty((classes, codes)),
-            np.empty(classes),
-            np.empty((classes, codes)),
-            np.empty(self.length),
+            np.zeros(classes),
+            np.zeros((classes, codes)),
+            np.zeros(classes),
+            np.zeros((classes, codes)),
+            np.zeros(self.length),  # read before it is written: 0 · nan would stay
         )
         self.step = _FIRST_STEP
         self.height = self._leap(self.place, np.zeros(self.length), 0.0, 1)

@@ -220,3 +220,17 @@ def test_users_who_trust_nobody_have_no_curator():
     with pytest.raises(InputError, match="entrust their records to nobody"):
         publish(fleet, NAMES, settings)
     assert not fleet.ledger.charges
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_memory_that_nobody_wrote_changes_nothing(preset, monkeypatch):
+    expected = published(preset)
+    empty = np.empty
+
+    def poisoned(*args, **kwargs):
+        array = empty(*args, **kwargs)
+        array.fill(np.nan if array.dtype.kind == "f" else 77)
+        return array
+
+    monkeypatch.setattr(np, "empty", poisoned)
+    assert np.array_equal(published(preset).codes, expected.codes)
