@@ -72,30 +72,30 @@ def mwem_asked(spec: RunSpec) -> MWEMAsked:
 
 def first_price(spec: RunSpec, source: RecordSource, names: Sequence[str]) -> Priced:
     """What is charged first."""
+    if spec.method == "dp2pub":
+        return dp2pub.first_price(source, names, dp2pub_settings(spec))
     if spec.method == "privbayes":
         return privbayes.first_price(source, names, privbayes_asked(spec))
-    if spec.method == "mwem":
-        asked = mwem_asked(spec)
-        if asked.preset == "local":
-            return mwem_local.first_request(source, names, asked, spec.participation)
-        if asked.preset == "marginals":
-            return mwem_marginals.first_price(source, names, asked)
-        return mwem.first_price(source, names, asked)
-    return dp2pub.first_price(source, names, dp2pub_settings(spec))
+    asked = mwem_asked(spec)
+    if asked.preset == "local":
+        return mwem_local.first_request(source, names, asked, spec.participation)
+    if asked.preset == "marginals":
+        return mwem_marginals.first_price(source, names, asked)
+    return mwem.first_price(source, names, asked)
 
 
 def publish(spec: RunSpec, fleet: Fleet, names: Sequence[str]) -> TableRelease:
     """Run the method on a fleet."""
+    if spec.method == "dp2pub":
+        return dp2pub.publish(fleet, names, dp2pub_settings(spec))
     if spec.method == "privbayes":
         return privbayes.publish(fleet, names, privbayes_asked(spec))
-    if spec.method == "mwem":
-        asked = mwem_asked(spec)
-        if asked.preset == "local":
-            return mwem_local.publish_local(fleet, names, asked, spec.participation)
-        if asked.preset == "marginals":
-            return mwem_marginals.publish_marginals(fleet, names, asked)
-        return mwem.publish(fleet, names, asked)
-    return dp2pub.publish(fleet, names, dp2pub_settings(spec))
+    asked = mwem_asked(spec)
+    if asked.preset == "local":
+        return mwem_local.publish_local(fleet, names, asked, spec.participation)
+    if asked.preset == "marginals":
+        return mwem_marginals.publish(fleet, names, asked)
+    return mwem.publish(fleet, names, asked)
 
 
 def limit_of(spec: RunSpec, asked: PrivacyLoss) -> PrivacyLoss:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -23,11 +23,7 @@ from dpsim.synthesis.bayes_net import BayesNet
 from dpsim.synthesis.choose_model import ModelChoice, fit_model
 from dpsim.synthesis.designs import Design, design_of
 from dpsim.synthesis.group_choice import attribute_design, auto_design, pair_design
-from dpsim.synthesis.group_reports import GroupReports
-
-if TYPE_CHECKING:
-    from dpsim.mechanisms.interfaces import Randomizer
-    from dpsim.mechanisms.pure import PureOracle
+from dpsim.synthesis.group_reports import GroupOracle, GroupReports
 
 _FEW, _TOO_FEW = 100, 30
 """Users per group: below these a tree or network is doubtful, or refused."""
@@ -98,7 +94,7 @@ def first_partition_request(
     items = tuple(
         Item(
             tuple(attributes[a] for a in group.attributes),
-            cast("Randomizer", group.mechanism),
+            group.mechanism,
             share=group.share,
         )
         for group in design.groups
@@ -143,7 +139,7 @@ def _reports(
     return tuple(
         GroupReports(
             tuple(place[attribute.name] for attribute in item.attributes),
-            cast("PureOracle", item.mechanism),
+            cast("GroupOracle", item.mechanism),
             n,
             tally,
         )

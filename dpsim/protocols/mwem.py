@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -25,6 +24,7 @@ from dpsim.protocols.mwem_asked import MWEMAsked
 from dpsim.protocols.participation import Turnout
 from dpsim.protocols.publication import Cost, Published, attributes_of, curator_plan, released
 from dpsim.protocols.release import Price
+from dpsim.protocols.states import pack, unpack
 from dpsim.protocols.table_release import TableRelease
 from dpsim.synthesis.mwem.batched import BatchedMWEM, Trials, run_trials
 from dpsim.synthesis.mwem.errors import error_table
@@ -76,10 +76,12 @@ class HostMWEM:
         truth = Truth.of(mwem.workload, held[0].reshape(self.sizes))
         batch, name = BatchedMWEM.of(mwem, truth), f"mwem-{self.plan.hash[:16]}"
         saved = desk.memory.load(name)
-        state = mwem.start(truth, noise) if saved is None else _loaded(saved)
+        state = (
+            mwem.start(truth, noise) if saved is None else MWEMState.from_arrays(unpack(saved))
+        )
         while not mwem.is_done(state):
             state = batch.advance(state, 1, noise)
-            desk.memory.save(name, _saved(state))
+            desk.memory.save(name, pack(state.to_arrays()))
             desk.tell("measuring", state.iteration, mwem.settings.iterations)
         model = HistogramModel(mwem.output(state))
         rows = self.asked.rows or round(state.total)
@@ -149,17 +151,6 @@ def error_rows(answers: NDArray[np.float64], truth: Truth) -> list[dict[str, Any
         }
         for row in error_table(answers, truth.answers)
     ]
-
-
-def _saved(state: MWEMState) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **state.to_arrays())  # type: ignore[arg-type]
-    return buffer.getvalue()
-
-
-def _loaded(content: bytes) -> MWEMState:
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return MWEMState.from_arrays(dict(arrays))
 
 
 def first_price(source: RecordSource, names: Sequence[str], asked: MWEMAsked) -> HostMWEM:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpsim.core.exact import text_of
@@ -22,6 +20,7 @@ from dpsim.protocols.mwem_asked import MWEMAsked
 from dpsim.protocols.participation import Turnout
 from dpsim.protocols.publication import Cost, Published, attributes_of, curator_plan, released
 from dpsim.protocols.release import Price
+from dpsim.protocols.states import pack, unpack
 from dpsim.protocols.table_release import TableRelease
 from dpsim.synthesis.marginal_mwem import MarginalMWEM
 from dpsim.synthesis.marginal_settings import MarginalSettings
@@ -70,10 +69,14 @@ class HostMarginals:
         mwem = MarginalMWEM(self.settings, table.sizes)
         truth, name = mwem.truth(table), f"marginals-{self.plan.hash[:16]}"
         saved = desk.memory.load(name)
-        state = mwem.start(truth, noise) if saved is None else _loaded(saved)
+        state = (
+            mwem.start(truth, noise)
+            if saved is None
+            else MarginalState.from_arrays(unpack(saved))
+        )
         while not mwem.is_done(state):
             state = mwem.advance(state, truth, noise)
-            desk.memory.save(name, _saved(state))
+            desk.memory.save(name, pack(state.to_arrays()))
             desk.tell("measuring", state.iteration, self.settings.iterations)
         model = mwem.model(state)
         rows = self.asked.rows or self.source.n
@@ -86,17 +89,6 @@ class HostMarginals:
         return Published(model.sample(rows, noise), model, facts)
 
 
-def _saved(state: MarginalState) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **state.to_arrays())  # type: ignore[arg-type]
-    return buffer.getvalue()
-
-
-def _loaded(content: bytes) -> MarginalState:
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return MarginalState.from_arrays(dict(arrays))
-
-
 def first_price(source: RecordSource, names: Sequence[str], asked: MWEMAsked) -> HostMarginals:
     """What is charged: enough to refuse a run before anything happens."""
     require_entrusted(source)
@@ -106,7 +98,7 @@ def first_price(source: RecordSource, names: Sequence[str], asked: MWEMAsked) ->
     return host
 
 
-def publish_marginals(fleet: Fleet, names: Sequence[str], asked: MWEMAsked) -> TableRelease:
+def publish(fleet: Fleet, names: Sequence[str], asked: MWEMAsked) -> TableRelease:
     """Have the curator measure marginals and draw the table."""
     host = first_price(fleet.source, names, asked)
     published: Published = fleet.learn(host)

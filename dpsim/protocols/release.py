@@ -58,11 +58,10 @@ class Paid:
 
 
 @dataclass(frozen=True)
-class Release:
-    """Estimates in rows, and what was paid for them."""
+class PaidRelease:
+    """What every release has: who took part, and what it cost."""
 
     paid: Paid
-    rows: tuple[Row, ...]
 
     @property
     def schema(self) -> Schema:
@@ -83,6 +82,13 @@ class Release:
     def ledger(self) -> Ledger:
         """All that was spent so far."""
         return self.paid.ledger
+
+
+@dataclass(frozen=True)
+class Release(PaidRelease):
+    """Estimates in rows, and what was paid for them."""
+
+    rows: tuple[Row, ...]
 
     def table(self, attribute: str | None = None, level: float = 0.95) -> pd.DataFrame:
         """Attribute, label, estimate and confidence interval, one row per quantity."""

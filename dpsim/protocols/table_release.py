@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dpsim.core.ledger import Ledger
-from dpsim.core.privacy import PrivacyLoss
 from dpsim.core.rng import CentralNoise, Purpose
 from dpsim.core.schema import Schema
-from dpsim.protocols.participation import Turnout
-from dpsim.protocols.release import Paid
+from dpsim.protocols.release import PaidRelease
 from dpsim.synthesis.table import CodeMatrix, CodeTable, TableModel
 
 if TYPE_CHECKING:
@@ -33,10 +30,9 @@ NOBODY = Trust("nobody", "local: nobody but the user's own shard is trusted")
 
 
 @dataclass(frozen=True, eq=False)
-class TableRelease:
+class TableRelease(PaidRelease):
     """Synthetic or randomized records of all attributes, and what was paid for them."""
 
-    paid: Paid
     trust: Trust
     codes: CodeMatrix = field(repr=False)
     noise: CentralNoise = field(repr=False)
@@ -47,26 +43,6 @@ class TableRelease:
     notes: tuple[str, ...] = ()
     trials: dict[str, Any] | None = None
     """Figures of trials that were asked for, which see the truth: evaluation, not released."""
-
-    @property
-    def schema(self) -> Schema:
-        """The attributes of the table."""
-        return self.paid.schema
-
-    @property
-    def turnout(self) -> Turnout:
-        """Who took part."""
-        return self.paid.turnout
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """What it really cost one user."""
-        return self.paid.loss
-
-    @property
-    def ledger(self) -> Ledger:
-        """All that was spent so far."""
-        return self.paid.ledger
 
     @property
     def table(self) -> CodeTable:

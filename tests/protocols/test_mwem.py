@@ -32,7 +32,7 @@ def published(asked=ASKED, users=USERS, shards=1, folder=None):
         Entrusted(users), asked.seed, LedgerBook(20), shards=shards, folder=folder
     )
     if asked.preset == "marginals":
-        return mwem_marginals.publish_marginals(fleet, users.schema.names, asked)
+        return mwem_marginals.publish(fleet, users.schema.names, asked)
     return mwem.publish(fleet, users.schema.names, asked)
 
 
